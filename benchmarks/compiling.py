@@ -4,7 +4,7 @@
 
 The kernels are those that the training steps of `training.py` use, with `--cases` also those of
 `kernels.py`'s cases, each as if it were the first of the process to read its source. A routine that
-is compiled apart (`routine(apart=True)`), once for all kernels that call it, stands in its own line,
+is compiled separately (`routine(separate=True)`), once for all kernels that call it, stands in its own line,
 named after its kernel. The stages:
 
     read      from Python's text to the intermediate representation

@@ -634,6 +634,32 @@ def functions_that_remember():
 
 
 @program
+def functions_that_remember_and_draw():
+    """A guard does not draw for the function, which draws something else before, or nothing."""
+
+    @functools.cache
+    def noise(k):
+        return torch.rand(k)
+
+    @functools.cache
+    def noises(k):
+        return torch.rand(k), torch.rand(k)
+
+    def f(x, k):
+        x = x + torch.rand(2)
+        return x * noise(2) + noises(2)[1] if k else x
+
+    def calls():
+        for k in (1, 1, 0, 1, 1, 0, 0, 1):
+            if k == 0:
+                noise.cache_clear()
+                noises.cache_clear()
+            yield R(2), k
+
+    return f, calls
+
+
+@program
 def default_dictionaries():
     many, n = collections.defaultdict(list), collections.defaultdict(int)
 
@@ -646,6 +672,26 @@ def default_dictionaries():
         return own, x * n["calls"], n["none"]
 
     return changing(f, n.clear, *sets(n, "default_factory", None))
+
+
+@program
+def default_dictionaries_that_are_emptied():
+    """A guard that reads an item makes none."""
+    n, of = collections.defaultdict(int), collections.defaultdict(float, {str: 1.0})
+
+    def f(x, k):
+        n[k] += 1
+        of[type(k)] += 1.0
+        return x * n[k], dict(n), dict(of)
+
+    def calls():
+        for j, k in enumerate((1, 2, 2, 2, 1, 4, 1)):
+            if j > 4:
+                n.clear()
+                of.clear()
+            yield R(2), k
+
+    return f, calls
 
 
 @program
@@ -1055,6 +1101,16 @@ def keywords_of_partial_functions():
             yield R(3), R(3)
 
     return (lambda x, y: (g(x, y), kept(y))), calls
+
+
+@program
+def exponents_and_bounds_that_change():
+    """Numbers that a program decides, in operators whose nodes keep what they read."""
+
+    def f(x, k):
+        return x.pow(k % 3), (k + 1) ** x, x.clamp(-1, k % 2), x ** (k % 3 + 1)
+
+    return f, [(R(3).requires_grad_(), k) for k in (1, 2, 0, 4, 5, 3, 1)]
 
 
 @program

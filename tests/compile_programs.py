@@ -145,6 +145,35 @@ def shapes():
 
 
 @program
+def writes_of_tensors_to_themselves():
+    """Whole, and through views. (With a gradient the function as written refuses backward, a program keeps a copy.)"""
+
+    def f(x):
+        a, b, c, d = (x * 3 for _ in range(4))
+        a.mul_(a)
+        b.addcmul_(x, b, value=0.1)
+        c.view(-1).mul_(c.view(-1))
+        d.gt_(0.1)
+        return a, b, c, d + x
+
+    return f, [(R(3, 4),) for _ in range(3)]
+
+
+@program
+def writes_of_a_diagonal_to_its_matrix():
+    """What is read lies where it is written, in other steps: no element is read behind the write to it."""
+    b = R(4, 4)
+
+    def f(x):
+        b.add_(b.diagonal()).mul_(0.5)
+        b[:, :2].mul_(b[:, 2:])
+        b[::2].sub_(b[1::2])
+        return x + b.diagonal()
+
+    return f, rows()
+
+
+@program
 def inplace_views():
     def f(x):
         y = x.clone()

@@ -46,7 +46,7 @@ from odd_places import (
     kthvalue,
     masked,
     masked_expand,
-    masked_place,
+    masked_scatter,
     median_with_index,
     nonzero,
     out_of_range,
@@ -68,8 +68,8 @@ from odd_places import (
 )
 from rushlight._backends.convolution import Problem, out_sizes
 from rushlight._backends.windows import Windows
+from rushlight._codegen.dtype_entry import behind
 from rushlight._codegen.kernels.pointwise import Pointwise
-from rushlight._codegen.native_entry import behind
 
 
 def attention(rng, d):
@@ -390,7 +390,7 @@ def resample_adjoint(rng, d):
     return some(rng, (*x.shape[:2], *out), d), taps, x.shape[2:]
 
 
-def add_at_places(rng, d):
+def add_at_indices(rng, d):
     x, windows = pool(rng, d)
     places = rng.integers(0, int(np.prod(windows.sizes)), (*x.shape[:2], *windows.out))
     return some(rng, places.shape, d), places, windows.sizes
@@ -700,8 +700,8 @@ def update_running_stats(rng, d):
 
 NUMBERS = (0.5, 1.5, 0.5)
 NAMED = (
-    add_at_places, grid_sample_gradients, grid_sample, scatter_reduce,
-    embedding_bag, embedding_bag_gradient, bag_factors_gradient, bincount, masked_expand, masked_place, cumulative_extreme, histogram, searchsorted, isin, unique, nonzero,
+    add_at_indices, grid_sample_gradients, grid_sample, scatter_reduce,
+    embedding_bag, embedding_bag_gradient, bag_factors_gradient, bincount, masked_expand, masked_scatter, cumulative_extreme, histogram, searchsorted, isin, unique, nonzero,
     put_slices, reduce_slices, pad_constant, pad_edges, pad_edges_adjoint, copy_into, cat, roll, tile, triangle,
     attention, attention_gradients, convolve, convolve_transposed, convolve_weight, accumulate,
     accumulate_activated, outer_added,
@@ -720,9 +720,9 @@ EXAMPLES = {f.__name__: f for f in NAMED} | odd_matrices.EXAMPLES | {
     "mv": lambda rng, d: (lambda a, b: (a, b[:, 0].copy()))(*matrices(rng, d)),
     "times_adjoint": lambda rng, d: (lambda a, b: (a, b.swapaxes(-1, -2).copy()))(*batches(rng, d)),
     "adjoint_times": lambda rng, d: (lambda a, b: (a.swapaxes(-1, -2).copy(), b))(*batches(rng, d)),
-    "max_pool": pool, "max_pool_places": pool, "window_averages": averages,
-    "window_averages_adjoint": averages_adjoint, "adaptive_averages": adaptive, "col2im": columns, "put_places": add_at_places,
-    "take_places": taken_at_places, "adaptive_maxima": adaptive,
+    "max_pool": pool, "max_pool_indices": pool, "window_averages": averages,
+    "window_averages_adjoint": averages_adjoint, "adaptive_averages": adaptive, "col2im": columns, "put_at_indices": add_at_indices,
+    "take_at_indices": taken_at_places, "adaptive_maxima": adaptive,
     "adaptive_averages_adjoint": adaptive_adjoint, "fractional_maxima": fractional,
     "by_c_library": lambda rng, d: ("log", np.abs(some(rng, (long_or(rng, 1),), F64)) + 0.1),
     "random_uniform": drawing([F32, F64], -1.0, 2.0), "random_doubles": drawing([F64]),

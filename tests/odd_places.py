@@ -272,7 +272,7 @@ def masked_expand(rng, d):
     return a[mask], mask
 
 
-def masked_place(rng, d):
+def masked_scatter(rng, d):
     z, mask = masked(rng, d)
     return z, mask, some(rng, (max(0, int(mask.sum()) + int(rng.integers(-1, 4))),), d)
 

@@ -195,3 +195,20 @@ def test_calls_in_autocast_are_those_of_printed_functions(monkeypatch):
     execute = general.execute
     monkeypatch.setattr(general, "execute", lambda op, *rest: seen.append(op) or execute(op, *rest))
     assert program() == want and not seen
+
+
+def test_backward_below_autocast_of_a_forward_without():
+    """Products of the backward pass are of the lower precision, gradients of the dtype of what they belong to."""
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(4, 5), torch.nn.Linear(5, 3)
+    x = torch.randn(2, 4)
+    hidden = first(x)
+    loss = second(hidden).pow(2).sum()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss.backward()
+    low = torch.bfloat16
+    g = 2 * second(hidden).detach()
+    assert second.weight.grad.equal((g.to(low).T @ hidden.detach().to(low)).float())
+    back = (g.to(low) @ second.weight.detach().to(low)).float()
+    assert first.weight.grad.equal((back.to(low).T @ x.to(low)).float())
+    assert first.bias.grad.equal(back.sum(0)) and first.bias.grad.dtype is torch.float32

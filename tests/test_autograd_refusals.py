@@ -594,3 +594,43 @@ def test_what_backward_hooks_of_modules_may_return():
     for kind in ("backward_hook", "full_backward_hook", "full_backward_pre_hook"):
         with pytest.raises(RuntimeError, match="changed the type of value"):
             backward(kind, lambda g: (g[0].double(),))
+
+
+CHANGES = {  # operators whose rules read the inputs beside the one that is written to
+    "mul_": 1, "div_": 1, "pow_": 1, "atan2_": 1, "hypot_": 1, "xlogy_": 1, "remainder_": 1, "fmod_": 1, "clamp_min_": 1,
+    "addcmul_": 2, "addcdiv_": 2, "lerp_": 2, "addmm_": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alias", [lambda y: y, lambda y: y[:], lambda y: y.view(-1).view(3, 3)])
+@pytest.mark.parametrize("written", [lambda y: y, lambda y: y[:]])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_write_that_changes_its_own_operands_has_no_backward(name, written, alias):
+    leaf = (torch.arange(9.0).view(3, 3) + 1).requires_grad_()
+    y = leaf * 1
+    t = written(y)
+    former = leaf.detach().clone()
+    getattr(t, name)(*[alias(y)] * CHANGES[name])
+    plain = former.clone()
+    getattr(plain, name)(*[alias(former)] * CHANGES[name])
+    assert y.equal(plain)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_a_write_that_reads_its_own_operands_by_a_hook_is_differentiated():
+    leaf = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = leaf * 1
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        y.mul_(y)
+    y.sum().backward()
+    assert leaf.grad.tolist() == [4.0, 6.0]
+
+
+def test_a_write_whose_rules_read_nothing_is_differentiated_by_both_operands():
+    leaf = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = leaf * 1
+    y.add_(y.flip(0)).sub_(y)
+    y += 0.5
+    y.sum().backward()
+    assert leaf.grad.tolist() == [0.0, 0.0]

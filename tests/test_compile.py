@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import dataclasses
 import enum
 import functools
 import gc
@@ -13,6 +14,7 @@ import math
 import pickle
 import random
 import re
+import threading
 import traceback
 import weakref
 from types import FunctionType
@@ -31,6 +33,7 @@ import compile_user_programs  # noqa: F401
 import rushlight as torch
 from compile_programs import PROGRAMS
 from rushlight import nn
+from rushlight.autograd.state import active
 from rushlight.compiler import compiled
 from rushlight.compiler.capture.interpreter import Watch, frame_of, run
 from rushlight.compiler.capture.native_guards import Walk
@@ -113,7 +116,7 @@ def test_a_compiled_function_gives_the_same(name):
 
 
 PLACE = re.compile(
-    r"\b(args|kwargs|c)(\((c, )*\w*=?c?\))?((\.(?!__class__|__dict__|_edge)\w+|\[(s|0|c)\])*)"
+    r"\b(args|kwargs|c)(\((c, )*\w*=?c?\))?((\.get\([s0c]\)|\.(?!__class__|__dict__|_edge)\w+|\[[s0c]\])*)"
 )
 
 
@@ -340,6 +343,116 @@ def test_prints(capsys):
     c = torch.compile(f)
     assert shown(c) == shown(f)
     assert len(c.programs) == 2  # without and with a gradient
+
+
+@dataclasses.dataclass
+class Printed:
+    n: int
+    t: object = None
+
+
+class Counts:
+    """An object that counts how often it is asked for its text."""
+
+    def __init__(self):
+        self.n = 0
+
+    def __str__(self):
+        self.n += 1
+        return f"text {self.n}"
+
+    def __repr__(self):
+        self.n += 10
+        return f"repr {self.n}"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda x, o: print(o, x.sum(), o),
+        lambda x, o: print([o], o),
+        lambda x, o: print(o, o, sep="/", end=f"{o}"),
+        lambda x, o: print(str(o), repr(o), f"{o!r} {o}", x.shape),
+    ],
+)
+def test_prints_ask_objects_once(show, capsys):
+    def shown(wrapped):
+        o = Counts()
+
+        def f(x):
+            show(x, o)
+            return x * o.n
+
+        g = wrapped(f)
+        return [g(torch.ones(2)).tolist() for _ in range(4)], capsys.readouterr().out
+
+    assert shown(torch.compile) == shown(lambda f: f)
+
+
+def test_prints_objects_whose_texts_no_program_holds(capsys):
+    """The text of a data class asks which thread asks; the call of `print` is not left out where that splits the function."""
+
+    def f(x):
+        print(x.sum(), Printed(2), "and", Printed(1, [3]), end=";")
+        return x * 2, str(Printed(3)), repr(Printed(4)), f"{Printed(5)}"
+
+    def shown(g):
+        found = [g(torch.ones(2)) for _ in range(4)]
+        return found, capsys.readouterr().out
+
+    (a, out), (b, expected) = shown(torch.compile(f)), shown(f)
+    assert out == expected
+    assert [r[1:] for r in a] == [r[1:] for r in b]
+
+
+def test_blocks_that_were_left_when_a_rest_raises_are_not_left_again():
+    """A block that changes no mode is one, too: the modes are counted as before."""
+
+    def f(x):
+        with torch.inference_mode(False):
+            threading.get_ident()
+        x = x.clone()
+        x[0] = 2
+        return x
+
+    c, before = torch.compile(f), active.modes
+    for n in (3, 3, 0, 0, 3):
+        try:
+            c(torch.zeros(n))
+        except IndexError:
+            assert not n
+        assert active.modes == before
+    assert c.programs
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_results_tell_how_often_they_were_written_to(grad):
+    def f(x):
+        a = x + 3
+        a.mul_(2).add_(1)
+        return a, x * 2, a.clone().zero_()
+
+    c = torch.compile(f)
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=grad)
+        assert [t._version for t in c(x)] == [t._version for t in f(x)] == [2, 0, 1]
+        with torch.inference_mode():
+            assert all(t.is_inference() for t in c(x))
+    assert c.programs
+
+
+@pytest.mark.parametrize("f", [float, int, math.sqrt, round, lambda x: f"{x:.2f}"])
+def test_numbers_of_complex_tensors(f):
+    """They raise what they raise as they are written."""
+    c = torch.compile(lambda x: f(x))
+
+    def outcome(g):
+        try:
+            return g(torch.ones((), dtype=torch.complex64))
+        except Exception as e:
+            return type(e)
+
+    assert [outcome(c) for _ in range(2)] == [outcome(f) for _ in range(2)]
 
 
 def test_numbers_before_tensors():

@@ -65,6 +65,7 @@ CASES = {
     "depthwise, stride 2": (2, 20, 20, (9, 18), (3, 3), (2, 2), (1, 1), (1, 1), 20),
     "depthwise, strides": (2, 17, 17, (9, 25), (5, 4), (3, 4), (2, 2), (1, 1), 17),
     "depthwise on a small image": (2, 33, 33, (3, 2), (5, 7), (1, 1), (2, 3), (1, 1), 33),
+    "depthwise 11x11": (2, 3, 3, (30, 33), (11, 11), (1, 1), (0, 0), (1, 1), 3),
     "depthwise 7x7, many channels": (2, 90, 90, (40, 9), (7, 7), (1, 1), (3, 3), (1, 1), 90),
     "depthwise multiplied": (2, 8, 24, (9, 33), (3, 3), (2, 2), (0, 1), (1, 1), 8),
     "depthwise, padding beyond the kernel": (2, 20, 20, (7, 9), (3, 3), (1, 1), (4, 3), (1, 1), 20),
@@ -410,7 +411,7 @@ CHOICES = {
         "direct_small_channels", "depthwise_channels_last",
     ),
     "depthwise, wide": (
-        (4, 96, 96, (14, 14), (11, 11), (1, 1), (5, 5), (1, 1), 96), "implicit_gemm", "implicit_gemm",
+        (4, 96, 96, (14, 14), (11, 11), (1, 1), (5, 5), (1, 1), 96), "direct_small_channels", "row_major_copies",
     ),
     "thin groups": (
         (4, 64, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 16), "direct_small_channels", "row_major_copies",

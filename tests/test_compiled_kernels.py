@@ -29,8 +29,8 @@ from rushlight._backends.llvm import reduce as compiled_reduce
 from rushlight._backends.llvm import registration
 from rushlight._backends.llvm import scan as compiled_scan
 from rushlight._backends.llvm import softmax as compiled_softmax
+from rushlight._codegen.dtype_entry import behind
 from rushlight._codegen.kernels.pointwise import Pointwise
-from rushlight._codegen.native_entry import behind
 from rushlight.core import dtypes
 
 # A kernel that hands its work to NumPy's loop, as one may that is being compiled, warns as NumPy does; the

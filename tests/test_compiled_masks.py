@@ -58,11 +58,11 @@ def test_masks(shape, density, seed):
         for source in (a.reshape(-1)[::-1], a.T, np.zeros(int(mask.sum()), a.dtype)):
             want = z.copy()
             want[m] = source.reshape(-1)[: int(mask.sum())]
-            assert masks.masked_place(z, m, source)
+            assert masks.masked_scatter(z, m, source)
             assert np.array_equal(z, want)
     if mask.any():
         z = a.copy()
-        assert not masks.masked_place(z, mask, guarded(a[mask][1:]))
+        assert not masks.masked_scatter(z, mask, guarded(a[mask][1:]))
         assert np.array_equal(z, a)
     with pytest.raises(ValueError):
         masks.masked_expand(np.zeros(int(mask.sum()) + 2), mask)

@@ -84,15 +84,15 @@ def test_maxima_are_the_references(seed):
     for side in ("after", "before"):
         x = values(rng, (3, 2, *sizes), dtype, side)
         same(compiled.max_pool(x, windows), reference.max_pool(x, windows))
-        found, expected = (b.max_pool_places(x, windows) for b in (compiled, reference))
+        found, expected = (b.max_pool_indices(x, windows) for b in (compiled, reference))
         for a, b in zip(found, expected, strict=True):
             same(a, b)
         g = guarded(np.round(rng.standard_normal((3, 2, *out)) * 8).astype(dtype), side)
         if dtype.kind not in "iu":
-            _, places = reference.max_pool_places(x, windows)
+            _, places = reference.max_pool_indices(x, windows)
             same(
-                compiled.add_at_places(g, guarded(places, side), sizes),
-                reference.add_at_places(g, places, sizes),
+                compiled.add_at_indices(g, guarded(places, side), sizes),
+                reference.add_at_indices(g, places, sizes),
             )
         some = tuple(int(rng.integers(1, n + 1)) for n in sizes)
         found, expected = (b.adaptive_maxima(x, some) for b in (compiled, reference))
@@ -142,14 +142,14 @@ def test_channels_last(seed):
     y = compiled.max_pool(x, windows)
     assert y.transpose(0, 2, 3, 1).flags.c_contiguous
     same(y, reference.max_pool(x, windows))
-    y, places = compiled.max_pool_places(x, windows)
-    expected = reference.max_pool_places(x, windows)
+    y, places = compiled.max_pool_indices(x, windows)
+    expected = reference.max_pool_indices(x, windows)
     same(y, expected[0])
     same(places, expected[1])
     g = last(np.round(rng.standard_normal((3, channels, *out)) * 8).astype(dtype))
-    gx = compiled.add_at_places(g, last(places), sizes)
+    gx = compiled.add_at_indices(g, last(places), sizes)
     assert g.flags.c_contiguous or gx.transpose(0, 2, 3, 1).flags.c_contiguous
-    same(gx, reference.add_at_places(g, places, sizes))
+    same(gx, reference.add_at_indices(g, places, sizes))
     out = out_sizes(sizes, kernel, stride, padding, (1, 1), False)
     x = last(rng.standard_normal((3, channels, *sizes)).astype(dtype))
     windows, divisor = Windows(sizes, kernel, stride, padding, (1, 1), out), (seed % 2 == 0, None)
@@ -206,8 +206,8 @@ def test_gradients_of_large_planes_of_half_types_whose_channels_are_last(dtype):
     places = rng.integers(0, 300 * 200, (2, 4, 90, 70))
     g = rng.standard_normal((2, 90, 70, 4)).astype(dtype).transpose(0, 3, 1, 2)
     last = np.ascontiguousarray(places.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-    found = compiled.add_at_places(g, last, (300, 200))
-    expected = reference.add_at_places(g, last, (300, 200))
+    found = compiled.add_at_indices(g, last, (300, 200))
+    expected = reference.add_at_indices(g, last, (300, 200))
     same(found, expected)
     assert found.strides == expected.strides and found.dtype is expected.dtype
 
@@ -219,14 +219,14 @@ def test_two_threads_give_the_same_bits():
     x = np.random.default_rng(0).standard_normal((8, 16, 40, 41)).astype(np.float32)
     windows = Windows((40, 41), (3, 3), (2, 2), (1, 1), (1, 1), (20, 21))
     g = np.random.default_rng(1).standard_normal((8, 16, 20, 21)).astype(np.float32)
-    _, places = compiled.max_pool_places(x, windows)
+    _, places = compiled.max_pool_indices(x, windows)
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
             found.append(
                 [
                     compiled.max_pool(x, windows).tobytes(),
-                    compiled.add_at_places(g, places, (40, 41)).tobytes(),
+                    compiled.add_at_indices(g, places, (40, 41)).tobytes(),
                     compiled.window_averages(x, windows, (True, 9)).tobytes(),
                     compiled.adaptive_averages(x, (3, 7)).tobytes(),
                     compiled.adaptive_maxima(x, (3, 7))[1].tobytes(),
@@ -242,8 +242,10 @@ def test_infinite_gradients_stay_where_they_belong():
     """A gradient of infinity at one element leaves its neighbours 0, not NaN."""
     x = np.arange(32.0, dtype=np.float32).reshape(1, 1, 4, 8)
     g = np.full((1, 1, 2, 4), np.inf, np.float32)
-    _, places = compiled.max_pool_places(x, Windows((4, 8), (2, 2), (2, 2), (0, 0), (1, 1), (2, 4)))
-    gx = compiled.add_at_places(g, places, (4, 8))
+    _, places = compiled.max_pool_indices(
+        x, Windows((4, 8), (2, 2), (2, 2), (0, 0), (1, 1), (2, 4))
+    )
+    gx = compiled.add_at_indices(g, places, (4, 8))
     assert (gx == np.inf).sum() == 8 and (gx == 0).sum() == 24
 
 
@@ -252,7 +254,7 @@ def test_nothing_is_added_outside(place):
     """Places may come from anywhere: `max_unpool`'s do."""
     places = np.array([[[[0, place], [3, 4]]]])
     with pytest.raises(IndexError):
-        compiled.add_at_places(guarded(np.ones((1, 1, 2, 2), np.float32)), places, (4, 4))
+        compiled.add_at_indices(guarded(np.ones((1, 1, 2, 2), np.float32)), places, (4, 4))
 
 
 def test_averages_of_whole_numbers_with_channels_last():

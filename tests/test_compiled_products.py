@@ -16,7 +16,7 @@ import rushlight as torch
 from guard import guarded
 from rushlight._backends.llvm import candidates, product_table, products
 from rushlight._backends.reference import products as reference
-from rushlight._codegen import native_entry, product_sizes
+from rushlight._codegen import dtype_entry, native_entry, product_sizes
 from rushlight.core import dtypes
 
 DTYPES = [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.np]
@@ -536,7 +536,7 @@ def test_products_of_a_few_elements(dtype):
     assert all(entry(a, b) is None for b in wrong)
     with pytest.raises(Exception, match="must be a matrix"):
         torch.mm(torch.ones(2, 3, 4), torch.ones(2, 4, 3))
-    assert native_entry.behind(products.linear)(a, a, a[0, :3]).tolist() == [[5.0] * 3] * 3
+    assert dtype_entry.behind(products.linear)(a, a, a[0, :3]).tolist() == [[5.0] * 3] * 3
 
 
 @pytest.mark.parametrize(

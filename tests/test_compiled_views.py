@@ -243,3 +243,58 @@ def test_lists_are_looked_at_first():
     assert cat([a], 2) is None and cat([a], -3) is None and stack([a], 3) is None
     assert cat([a], None) is None and cat([a], 1.0) is None and cat([a]) is None
     assert cat([a, a[:2]], 0).shape == (5, 4) and stack([a, a[:2]], 0) is None
+
+
+READS = {  # of rows of numbers [6, 5] and indices [6] of columns
+    "argmax": lambda x, i: x.argmax(1),
+    "clone": lambda x, i: x.clone(),
+    "cross_entropy": lambda x, i: torch.nn.functional.cross_entropy(x, i),
+    "cross_entropy, smoothed": lambda x, i: torch.nn.functional.cross_entropy(x, i, label_smoothing=0.1),
+    "zeros_like": lambda x, i: torch.zeros_like(x),
+    "gather": lambda x, i: x.gather(1, i[:, None]),
+    "index_select": lambda x, i: x.index_select(1, i),
+    "indices": lambda x, i: x[:, i],
+    "indices in pairs": lambda x, i: x[torch.arange(6), i],
+    "log_softmax": lambda x, i: x.log_softmax(1),
+    "logsumexp": lambda x, i: x.logsumexp(1),
+    "mean": lambda x, i: x.mean(0),
+    "median": lambda x, i: x.median(1).values,
+    "nansum": lambda x, i: x.nansum(1),
+    "nll_loss": lambda x, i: torch.nn.functional.nll_loss(x, i),
+    "norm": lambda x, i: x.norm(dim=1),
+    "prod": lambda x, i: x.prod(1),
+    "sum": lambda x, i: x.sum(1),
+    "topk": lambda x, i: x.topk(2, 1).values,
+    "var": lambda x, i: x.var(0),
+    "var of both": lambda x, i: x[:, None].var((0, 2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", READS)
+def test_gaps_between_numbers_and_indices(name, dtype):
+    """Small arrays with gaps are copied for kernels: the results, their layout and the gradients are those of copies."""
+    torch.manual_seed(0)
+    x = torch.randn(6, 5, 7).to(getattr(torch, dtype))[:, :, 3]
+    i = torch.randint(0, 5, (6, 4))[:, 1]
+    a, b = x.detach().requires_grad_(), x.contiguous().requires_grad_()
+    got, want = READS[name](a, i), READS[name](b, i.contiguous())
+    close = {"rtol": 0.01, "atol": 0.01} if dtype == "bfloat16" else {}
+    torch.testing.assert_close(got, want, **close)
+    assert got.stride() == want.stride()
+    if want.requires_grad:
+        got.sum().backward()
+        want.sum().backward()
+        torch.testing.assert_close(a.grad, b.grad, **close)
+
+
+@pytest.mark.parametrize("a", [1, 0.5, 7])
+@pytest.mark.parametrize("b", [0, 2.0])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
+def test_where_of_two_numbers(a, b, shape):
+    condition = torch.ones(shape, dtype=torch.bool)
+    got = torch.where(condition, a, b)
+    both_whole = isinstance(a, int) and isinstance(b, int)
+    assert got.dtype is (torch.int64 if both_whole else torch.float32)
+    assert got.equal(torch.full(shape, a, dtype=got.dtype))
+    assert torch.where(~condition, a, b).equal(torch.full(shape, b, dtype=got.dtype))

@@ -112,10 +112,10 @@ def test_schemes_are_identities(number):
     """For unit inputs and unit weights, which is all of them: both sides are bilinear."""
     s = schemes.SCHEMES[number]
     (k, step), *_ = (key for key, value in winograd.NUMBERS.items() if value == number)
-    numbers, back = whole(s.windows, s.taps), whole(s.back, s.points)
+    numbers, back = whole(s.weight_transform, s.taps), whole(s.output_transform, s.points)
     products = np.zeros((s.points, s.taps, s.edge))
     for p, i in enumerate(s.point):
-        values = whole(s.forth, s.edge)[s.value[p]]
+        values = whole(s.input_transform, s.edge)[s.value[p]]
         products[i] += numbers[p][:, None] * values
     found = np.einsum("yp,pkd->ykd", back, products)
     exact = np.zeros_like(found)
@@ -128,8 +128,8 @@ def test_schemes_are_identities(number):
             elif d % 2 == 0:
                 exact[y, tap, d // 2 + k - 3] = 1
     assert np.array_equal(found, exact)
-    assert np.array_equal(whole(s.spread, s.outputs), back.T)
-    assert np.array_equal(whole(s.gathered, s.products), numbers.T)
+    assert np.array_equal(whole(s.output_transposed, s.outputs), back.T)
+    assert np.array_equal(whole(s.weight_transposed, s.products), numbers.T)
 
 
 @settings(max_examples=60, deadline=None)

@@ -22,7 +22,7 @@ pytest.importorskip("llvmlite")
 import rushlight
 from processes import printed
 from rushlight._codegen import cache, linker, native, parallel_ufuncs, product_sizes
-from rushlight._codegen.frontend import told
+from rushlight._codegen.frontend import has_stable_text
 from rushlight._codegen.kernels import attention, gemm
 from rushlight._codegen.language import NEAR, inline
 from rushlight._codegen.runtime import memory, threads, workers
@@ -158,7 +158,7 @@ TRAINED = """
 import gc, os, sys, threading
 gc.disable()
 import rushlight as torch
-from rushlight._codegen import native_entry
+from rushlight._codegen import dtype_entry
 from rushlight._codegen.kernels import softmax
 
 def train():
@@ -175,7 +175,7 @@ class Late:
     def __del__(self):
         train()
 
-things = [*train(), dict(vars(softmax)), native_entry._behind, vars(torch.Tensor)["shape"], Late()]
+things = [*train(), dict(vars(softmax)), dtype_entry._behind, vars(torch.Tensor)["shape"], Late()]
 things.append(things)
 """
 ENDS = {
@@ -1490,9 +1490,9 @@ def test_what_is_compiled_apart_is_all_in_its_name():
         return one
 
     one = 1
-    assert told((1, "a", None, [2.5, True], f32, gemm.block))
-    assert not told(inline(inner))  # what it calls `one` is nowhere to be read
-    assert not told((1, object()))
+    assert has_stable_text((1, "a", None, [2.5, True], f32, gemm.block))
+    assert not has_stable_text(inline(inner))  # what it calls `one` is nowhere to be read
+    assert not has_stable_text((1, object()))
 
 
 def test_without_units_all_is_in_one_module(anew, monkeypatch):

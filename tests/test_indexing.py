@@ -298,7 +298,73 @@ def test_assignment_reads_its_index_as_reading_does():
         x[0] = torch.zeros(3)
     assert x._version == 3
     with pytest.raises(RuntimeError, match="source and destination dtypes match"):
-        x[rows] = torch.tensor(1)
+        x[rows] = torch.tensor([[1], [2]])
+
+
+@pytest.mark.parametrize(
+    "value", [torch.tensor(2), torch.tensor([2]), torch.tensor([[2.0]], dtype=torch.float64)]
+)
+@pytest.mark.parametrize("recorded", [False, True])
+def test_one_number_at_a_mask_is_converted(value, recorded):
+    x = torch.zeros(2, 3, requires_grad=recorded) * 1
+    x[:, torch.tensor([True, False, True])] = value
+    assert x.tolist() == [[2.0, 0.0, 2.0]] * 2
+    x[torch.tensor([[True, True, False], [False] * 3])] = value * 2
+    assert x.tolist() == [[4.0, 4.0, 2.0], [2.0, 0.0, 2.0]]
+    assert x.index_put((torch.tensor([True, False]),), value).tolist()[0] == [2.0] * 3
+
+
+@pytest.mark.parametrize("value", [1, torch.tensor(1.0), torch.tensor([1.0])])
+def test_one_number_at_a_mask_of_bytes_is_refused(value):
+    x, mask = torch.zeros(3), torch.tensor([1, 0, 1], dtype=torch.uint8)
+    with (
+        pytest.raises(RuntimeError, match="only supports boolean masks"),
+        pytest.warns(UserWarning, match="torch.uint8"),
+    ):
+        x[mask] = value
+    with pytest.warns(UserWarning, match="torch.uint8"):
+        x[mask] = torch.tensor([1.0, 2.0])
+    assert x.tolist() == [1.0, 0.0, 2.0]
+
+
+WRONG = [  # an index, and what is wrong with it for a tensor of shape (2, 3)
+    ((None, 2), IndexError, "index 2 is out of bounds for dimension 1 with size 2"),
+    ((..., 3), IndexError, "index 3 is out of bounds for dimension 1 with size 3"),
+    (np.True_, IndexError, r"valid indices \(got numpy.bool"),
+    ((0, np.False_, 1), IndexError, "too many indices for tensor of dimension 2"),
+    (([[0], [1, 0]],), ValueError, "expected sequence of length 1 at dim 1"),
+    (([[0], [1, 0]], 0, 0), IndexError, "too many indices for tensor of dimension 2"),
+    (([slice(None)],), RuntimeError, "Could not infer dtype of slice"),
+    (([None],), RuntimeError, "Could not infer dtype of NoneType"),
+    (([torch.tensor([1, 2])],), TypeError, "only integer tensors of a single element"),
+    ((1, 2, 3), IndexError, "too many indices for tensor of dimension 2"),
+]
+
+
+@pytest.mark.parametrize(("index", "error", "text"), WRONG)
+def test_wrong_indices(index, error, text):
+    x = torch.zeros(2, 3)
+    with pytest.raises(error, match=text):
+        x[index]
+    with pytest.raises(error, match=text):
+        x[index] = 1.0
+    with pytest.raises(error, match=text):
+        (torch.zeros(2, 3, requires_grad=True) * 1)[index] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [
+        (0, "invalid index of a 0-dim tensor"),
+        (1, "index 1 is out of bounds for dimension 0 with size 0"),
+        (slice(None), r"slice\(\) cannot be applied to a 0-dim tensor"),
+        ((0,), "too many indices for tensor of dimension 0"),
+        ((slice(None),), "too many indices for tensor of dimension 0"),
+    ],
+)
+def test_indices_of_a_tensor_without_dimensions(index, text):
+    with pytest.raises(IndexError, match=text):
+        torch.tensor(1.0)[index]
 
 
 def test_index_fill_and_index_copy_take_indices_of_64_bits_only():
@@ -488,3 +554,51 @@ def test_a_part_with_a_history_is_written_over_all_of_it(index, source, wanted):
     assert w.grad.tolist() == wanted
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         x[1:] = x[:-1]
+
+
+ROWS = torch.tensor([2, 0])
+EVEN = torch.tensor([True, False, True, False])
+MIXED = [
+    (0, ROWS), (slice(None), ROWS), (ROWS, slice(1, 3)), (ROWS, ROWS), (EVEN, 0), (slice(None), EVEN), (..., ROWS),
+    (None, ROWS), (ROWS[:, None], ROWS), (ROWS, slice(None, None, 2)), (slice(1, None), EVEN), (1, EVEN), (EVEN, EVEN),
+    (torch.tensor(1), ROWS), torch.tensor(2), [3, 1], ([3, 1], 0), (slice(0, 3), [0, 2]), (EVEN, None), (EVEN, ROWS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", MIXED, ids=str)
+@pytest.mark.parametrize(
+    "lies", [lambda x: x, lambda x: x.t().contiguous().t(), lambda x: x.repeat(2, 2)[::2, :4]]
+)
+def test_mixed_indices(index, lies):
+    x = lies(torch.arange(16.0).reshape(4, 4) + 1)
+    key = tuple(
+        k.numpy() if isinstance(k, torch.Tensor) else k
+        for k in (index if isinstance(index, tuple) else (index,))
+    )
+    plain = x.numpy().copy()
+    assert np.array_equal(x[index].numpy(), plain[key])
+    for value in (0.0, torch.full_like(x[index], -1.0)):
+        x[index] = value
+        plain[key] = value if isinstance(value, float) else value.numpy()
+        assert np.array_equal(x.numpy(), plain)
+    leaf = torch.ones(4, 4, requires_grad=True)
+    y = leaf * 2
+    y[index] = 5.0
+    y[index].sum().backward()
+    assert leaf.grad.eq(0).all()
+    leaf.grad = None
+    (leaf * 2)[index].sum().backward()
+    count = np.zeros((4, 4))
+    np.add.at(count, key, 2.0)
+    assert np.array_equal(leaf.grad.numpy(), count)
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_one_number_at_a_mask_of_all(size):
+    torch.manual_seed(0)
+    x = torch.randn(size, size)
+    for y in (x.clone(), x.t(), x.repeat(1, 2)[:, ::2]):
+        mask = y > 0
+        want = torch.where(mask, torch.tensor(2.0), y)
+        y[mask] = 2
+        assert y.equal(want)

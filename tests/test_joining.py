@@ -103,3 +103,23 @@ def test_an_error_of_split_names_the_dimension_as_it_was_given():
     for dim in (-1, 1):
         with pytest.raises(RuntimeError, match=f"sum exactly to 4 .*at dimension {dim}\\)"):
             torch.ones(3, 4).split([1, 2], dim)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.bfloat16])
+def test_numbers_in_a_row(dtype):
+    numbers = [torch.tensor(k, dtype=dtype) for k in (1, 0, 3)]
+    want = torch.tensor([1, 0, 3], dtype=dtype)
+    for made in (torch.stack(numbers), torch.tensor(numbers), torch.tensor([numbers])[0]):
+        assert made.dtype is dtype and made.equal(want) and made.is_contiguous()
+    numbers[0].zero_()
+    assert not torch.stack(numbers, -1)[0] and not torch.tensor(numbers)[0] and made[0]
+
+
+def test_numbers_of_several_dtypes_in_a_row():
+    numbers = [torch.tensor(1), torch.tensor(2.5)]
+    assert torch.stack(numbers).tolist() == torch.tensor(numbers).tolist() == [1.0, 2.5]
+    with pytest.raises(TypeError, match="only integer tensors"):
+        torch.tensor(numbers, dtype=torch.int64)
+    x = torch.tensor(2.0, requires_grad=True)
+    torch.stack([x, x * 3]).sum().backward()
+    assert x.grad == 4

@@ -41,7 +41,28 @@ def images(rng, shape, dtype):
     yield x.flip(0).expand(2, *shape)[0]
 
 
+def drawn(x, n, last=0.9):
+    """What fractional pooling over `n` dimensions takes for random numbers."""
+    shape = (*x.shape[:2], n)
+    return torch.linspace(0, last, x.shape[0] * x.shape[1] * n).reshape(shape).to(x.dtype)
+
+
+def classes(x):
+    return torch.arange(len(x)) % x.shape[1]
+
+
 CALLS = {
+    2: [
+        lambda x: F.pdist(x),
+        lambda x: F.pdist(x, 1.0),
+        lambda x: F.pdist(x, 3.0),
+        lambda x: F.multi_margin_loss(x, classes(x)),
+        lambda x: F.multi_margin_loss(x, classes(x), p=2, margin=0.5, reduction="none"),
+        lambda x: F.multi_margin_loss(x, classes(x), weight=x[0].abs(), reduction="sum"),
+        lambda x: F.multi_margin_loss(x[0], classes(x)[1]),
+        lambda x: F.multi_margin_loss(x, classes(x) + 1),  # a class that there is not
+        lambda x: F.multi_margin_loss(x, classes(x)),
+    ],
     3: [
         lambda x: F.avg_pool1d(x, 2),
         lambda x: F.adaptive_avg_pool1d(x, 2),
@@ -65,11 +86,15 @@ CALLS = {
         lambda x: F.pixel_shuffle(x[:, :4], 2),
         lambda x: F.pixel_unshuffle(x, 2),
         lambda x: F.channel_shuffle(x[:, :4], 2),
+        lambda x: F.fractional_max_pool2d(x, 2, 3, return_indices=True, _random_samples=drawn(x, 2)),
+        lambda x: F.fractional_max_pool2d(x, (2, 1), (2, 3), _random_samples=drawn(x, 2)),
+        lambda x: F.fractional_max_pool2d(x, 2, 3, _random_samples=drawn(x, 2, 9.0)),  # outside
         lambda x: F.grid_sample(x, torch.linspace(-2, 2, 4 * len(x)).reshape(len(x), 2, 1, 2).to(x.dtype)),
     ],
     5: [
         lambda x: F.avg_pool3d(x, 2),
         lambda x: F.adaptive_avg_pool3d(x, (1, 2, 1)),
+        lambda x: F.fractional_max_pool3d(x, 2, 2, return_indices=True, _random_samples=drawn(x, 3)),
         lambda x: F.adaptive_max_pool3d(x, 2, return_indices=True),
         lambda x: F.max_pool3d(x, 2, return_indices=True),
         lambda x: F.interpolate(x, (3, 3, 3), mode="trilinear"),
@@ -141,7 +166,15 @@ def outcome(call, x):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_plans_do_what_the_operators_do(dtype):
     rng = np.random.default_rng(0)
-    for shape in ((2, 4, 6), (1, 8, 6, 4), (2, 5, 4, 4), (2, 5, 1, 6), (1, 4, 4, 4, 4), (2, 3)):
+    for shape in (
+        (2, 4, 6),
+        (1, 8, 6, 4),
+        (2, 5, 4, 4),
+        (2, 5, 1, 6),
+        (1, 4, 4, 4, 4),
+        (2, 3),
+        (8, 32),
+    ):
         for x in images(rng, shape, dtype):
             for k, call in enumerate(CALLS.get(len(shape), []) + ANY):
                 native_entry.use(False)

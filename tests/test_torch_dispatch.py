@@ -537,6 +537,29 @@ def test_views_of_fake_tensors_share_what_is_not_there():
     assert v._base is x
 
 
+@pytest.mark.parametrize(
+    ("write", "plain"),
+    [
+        (lambda a, x: a.mul_(a), lambda a, x: a * a),
+        (lambda a, x: a.addcmul_(x, a, value=0.1), lambda a, x: a + 0.1 * x * a),
+        (lambda a, x: a.view(-1).mul_(a.view(-1)), lambda a, x: a * a),
+        (lambda a, x: a.hypot_(a), lambda a, x: a.hypot(a)),
+        (lambda a, x: a.gt_(0.5).add_(x), lambda a, x: a.gt(0.5) + x),
+    ],
+)
+def test_gradients_of_writes_of_tensors_to_themselves(write, plain):
+    """Below a mode a copy is kept of what the write overwrites; without one backward is refused."""
+
+    def gradient(function):
+        x = torch.tensor([0.5, 1.5], requires_grad=True)
+        function(x * 3, x).sum().backward()
+        return x.grad
+
+    with Names():
+        found = gradient(write)
+    torch.testing.assert_close(found, gradient(plain))
+
+
 def test_views_in_place_and_fills_are_calls():
     def function(x):
         y = (x * 1).t_().unsqueeze_(0)

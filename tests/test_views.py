@@ -386,3 +386,77 @@ def test_a_saved_tensor_that_is_put_on_other_memory_is_refused_in_backward():
             torch.ones(2)
         ).abs_()  # it counted its writes no more, and asked a view for its node
     assert view._version == 2
+
+
+MASK = torch.tensor([[True, False, True], [False, False, True]])
+RECORDED = {  # each a write to y (2 x 3), which may read z (3)
+    "a row by a number": lambda y, z: y.__setitem__(0, 2.0),
+    "a row by a tensor": lambda y, z: y.__setitem__(0, z),
+    "all by a 0-d tensor": lambda y, z: y.__setitem__(..., z[0]),
+    "an element": lambda y, z: y.__setitem__((1, 2), z[1] * 2),
+    "a column added to": lambda y, z: y.__setitem__((slice(None), 1), y[:, 1] + z[0]),
+    "a row multiplied": lambda y, z: y[0].mul_(z),
+    "a row from another": lambda y, z: y[0].copy_(y[1] + z),
+    "a copy of a row": lambda y, z: y[:1].copy_(y[1:]),
+    "a fill": lambda y, z: y[1:].fill_(z[2]),
+    "zeros": lambda y, z: y[:, :2].zero_(),
+    "relu_": lambda y, z: y[:, 1:].relu_(),
+    "exp_": lambda y, z: y[0].exp_(),
+    "sigmoid_": lambda y, z: y.t()[1:].sigmoid_(),
+    "tanh_": lambda y, z: y[1][1:].tanh_(),
+    "clamp_": lambda y, z: y[0].clamp_(-0.5, 0.5),
+    "clamp_ by a tensor": lambda y, z: y.clamp_(max=z),
+    "pow_": lambda y, z: y[0].pow_(3),
+    "masked_fill_": lambda y, z: y.masked_fill_(MASK, 2.0),
+    "masked_fill_ of a view": lambda y, z: y[0].masked_fill_(MASK[1], 2.0),
+    "a mask": lambda y, z: y.__setitem__(MASK, z[0]),
+    "rows by a mask": lambda y, z: y.__setitem__(MASK[:, 0], z),
+    "indices": lambda y, z: y.__setitem__((slice(None), torch.tensor([0, 2])), z[1:]),
+    "a row at indices": lambda y, z: y.__setitem__((0, torch.tensor([0, 2])), z[1:]),
+    "addcmul_": lambda y, z: y[0].addcmul_(z, z),
+    "lerp_": lambda y, z: y[1].lerp_(z, 0.25),
+}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_gradients_of_recorded_writes(name):
+    def program(x, z):
+        y = x * 1
+        RECORDED[name](y, z)
+        return y * y
+
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    z = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(program, (x, z))
+    assert torch.autograd.gradgradcheck(program, (x, z))
+    y, plain = x * 1, x.detach() * 1
+    RECORDED[name](y, z)
+    RECORDED[name](plain, z.detach())
+    assert y.equal(plain) and y._version == plain._version
+
+
+@pytest.mark.parametrize("name", ["exp_", "sigmoid_", "tanh_"])
+def test_a_result_written_through_a_view_may_not_be_written_to_again(name):
+    x = torch.randn(2, 3, requires_grad=True)
+    y = x * 1
+    getattr(y[0], name)()
+    y[1] = 0.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "node"),
+    [
+        ((), 2.0, "FillBackward3"),
+        (..., torch.tensor(2.0), "FillBackward3"),
+        (slice(None), torch.ones(3), "CopyBackwards"),
+        (0, 2.0, "torch::autograd::CopySlices"),
+        (MASK, 2.0, "IndexPutBackward0"),
+    ],
+)
+def test_the_node_of_an_assignment(index, value, node):
+    y = torch.zeros(2, 3, requires_grad=True) * 1
+    y[index] = value
+    assert y.grad_fn.name() == node

@@ -220,11 +220,11 @@ class _result_log_alpha(NamedTuple):
     result: Tensor
     log_alpha: Tensor
 
-class _result_bags_sizes_places(NamedTuple):
+class _result_bags_sizes_max_indices(NamedTuple):
     result: Tensor
     bags: Tensor
     sizes: Tensor
-    places: Tensor
+    max_indices: Tensor
 
 class _result_mean_rstd(NamedTuple):
     result: Tensor
@@ -390,7 +390,7 @@ def _div_rounded_half(input: Tensor, other: Tensor | _Number, *, rounding_mode: 
     """`div` of a half type by one number, with a rounding mode."""
 def _embedding(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """weight[indices], checked."""
-def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int, sparse: _bool) -> _result_bags_sizes_places:
+def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, per_sample_weights: Tensor | None, scale_grad_by_freq: _bool, mode: _int, n_bags: _int, padding_idx: _int, sparse: _bool) -> _result_bags_sizes_max_indices:
     """(bags reduced, bag of each index, indices in each bag, of a maximum the row it is in)."""
 def _embedding_sparse(weight: Tensor, indices: Tensor, padding_idx: _int, scale_grad_by_freq: _bool) -> Tensor:
     """As `_embedding`; the gradient is sparse."""
@@ -668,7 +668,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _float = 1, alpha: 
 def adjoint(input: Tensor, *, out: Any = None) -> Tensor:
     """The matrices conjugated and transposed."""
 def affine_grid_generator(theta: Tensor, size: _Ints, align_corners: _bool) -> Tensor:
-    """The places that affine maps `theta` give a regular grid over `size`: see `affine_grid`."""
+    """The positions that affine maps `theta` give a regular grid over `size`: see `affine_grid`."""
 def alias_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
     """A copy of what `alias` shows."""
 def all(input: Tensor, dim: _Ints | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor:
@@ -874,13 +874,13 @@ def crow_indices_copy(input: Tensor) -> Tensor:
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _int = 0, reduction: _int = 0, zero_infinity: _bool = False, *, out: Any = None) -> Tensor:
     """As `nn.functional.ctc_loss`; `reduction`: 0 none, 1 mean, 2 sum."""
 def cummax(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
-    """(values, indices): the maximum up to each place along `dim`, and where it last was."""
+    """(values, indices): the maximum up to each position along `dim`, and where it last was."""
 def cummin(input: Tensor, dim: _int, *, out: Any = None) -> _values_indices:
-    """(values, indices): the minimum up to each place along `dim`, and where it last was."""
+    """(values, indices): the minimum up to each position along `dim`, and where it last was."""
 def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
-    """The product of the elements up to each place along `dim`. Integers and bool give int64."""
+    """The product of the elements up to each position along `dim`. Integers and bool give int64."""
 def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
-    """The sum of the elements up to each place along `dim`. Integers and bool give int64."""
+    """The sum of the elements up to each position along `dim`. Integers and bool give int64."""
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: _float | None = None, dim: _int = -1) -> Tensor:
     """The integral up to each sample point but the first; see `trapezoid`."""
 def deg2rad(input: Tensor, *, out: Any = None) -> Tensor:
@@ -1184,7 +1184,7 @@ def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
 def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """log2(2**input + 2**other), without overflow."""
 def logcumsumexp(input: Tensor, dim: _int, *, out: Any = None) -> Tensor:
-    """The logarithm of the sum of e**input up to each place along `dim`, without overflow."""
+    """The logarithm of the sum of e**input up to each position along `dim`, without overflow."""
 def logdet(input: Tensor, *, out: Any = None) -> Tensor:
     """The logarithms of the determinants; NaN where one is negative, -inf where it is zero."""
 def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
@@ -1234,9 +1234,9 @@ def matrix_rank(input: Any, *args: Any, **kwargs: Any) -> Any:
 def max(input: Tensor, dim: Any = None, keepdim: _bool = False, *, other: Any = None, out: Any = None, axis: Any = None, keepdims: Any = None) -> Any:
     """The maximum of all elements; with `dim` (values, indices) over it; with a tensor `maximum`."""
 def max_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
-    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
+    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its index."""
 def max_pool1d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
-    """`max_pool1d` with the place of each maximum."""
+    """`max_pool1d` with the index of each maximum."""
 def max_pool2d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, H, W) or (C, H, W)."""
 def max_pool3d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:

@@ -164,8 +164,8 @@ class CustomOpDef:
 
     def _check(self, arguments: dict[str, Any]) -> None:
         for name, value in arguments.items():
-            wanted = self._signature.parameters[name].annotation
-            if wanted in (Tensor, "Tensor", "torch.Tensor") and not isinstance(value, Tensor):
+            expected = self._signature.parameters[name].annotation
+            if expected in (Tensor, "Tensor", "torch.Tensor") and not isinstance(value, Tensor):
                 raise RuntimeError(
                     f"{self._qualname}() Expected a value of type 'Tensor' for argument '{name}' but instead found "
                     f"type '{type(value).__name__}'"

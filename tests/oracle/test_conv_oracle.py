@@ -246,3 +246,26 @@ def test_wrong_calls_raise_the_same_types():
             ("affine_grid", oracle.randn(1, 3, 3), (1, 3, 4, 5)),
         ]:
             compare(name, *arguments)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_where_fractional_windows_begin_is_rounded_to_the_dtype(dtype):
+    rng = np.random.default_rng(0)
+    for nd, shape, kernel, out in (
+        (2, (2, 3, 8, 9), 2, (4, 5)),
+        (2, (3, 8, 19), (2, 3), (3, 11)),
+        (3, (1, 2, 6, 7, 8), 2, (3, 3, 4)),
+    ):
+        numbers = rng.standard_normal(shape)
+        samples = rng.random((1 if len(shape) == nd + 1 else shape[0], shape[-nd - 1], nd))
+        for last in (False, True):
+            found = []
+            for m in (torch, oracle):
+                x, u = (m.tensor(a.tolist(), dtype=getattr(m, dtype)) for a in (numbers, samples))
+                if last and x.dim() == 4:
+                    x = x.contiguous(memory_format=m.channels_last)
+                pool = getattr(m.nn.functional, f"fractional_max_pool{nd}d")
+                for _ in range(3):  # the third call has a plan
+                    r = pool(x, kernel, out, return_indices=True, _random_samples=u)
+                found.append([(t.stride(), t.tolist()) for t in r])
+            assert found[0] == found[1], (shape, last)

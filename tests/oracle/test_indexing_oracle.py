@@ -237,3 +237,38 @@ def test_index_tensor_overwritten_before_backward():
         i[0] = 2
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce:UserWarning")
+@pytest.mark.parametrize("word", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int64", "int32"])
+def test_reductions_at_few_places_that_repeat(dtype, word):
+    """Each value in turn, with and without what stood there; half types are rounded where PyTorch rounds them."""
+    rng = np.random.default_rng(0)
+    for shape, dim, k in (
+        ((), 0, 1),
+        ((5,), 0, 9),
+        ((4, 6), 1, 7),
+        ((4, 6), 0, 4),
+        ((3, 4, 5), 1, 6),
+    ):
+        along = [*shape]
+        along[dim : dim + 1] = [k] if shape else []
+        n = shape[dim] if shape else 1
+        scale = 1 if dtype.startswith("int") else 0.37
+        x, s = rng.integers(-4, 5, shape) * scale, rng.integers(-4, 5, along) * scale
+        each, one = rng.integers(0, n, along), rng.integers(0, n, k)
+        for include in (True, False):
+            for turned in (False, True):
+                found = []
+                for m in LIBRARIES:
+                    t, v, i = (m.tensor(np.asarray(a).tolist()) for a in (x, s, each))
+                    t, v = t.to(getattr(m, dtype)), v.to(getattr(m, dtype))
+                    if turned:
+                        t, v, i = (a.mT.contiguous().mT if len(shape) > 1 else a for a in (t, v, i))
+                    got = [t.scatter_reduce(dim, i, v, word, include_self=include)]
+                    if word != "sum":
+                        at = m.tensor(one.tolist())
+                        got.append(t.index_reduce(dim, at, v, word, include_self=include))
+                    found.append([(str(r.dtype)[-5:], r.stride(), r.tolist()) for r in got])
+                assert found[0] == found[1], (shape, dim, include, turned)

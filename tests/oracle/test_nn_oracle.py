@@ -170,3 +170,18 @@ def test_state_dict_goes_both_ways(tmp_path):
         warnings.simplefilter("error")
         theirs.load_state_dict(torch.load(tmp_path / "mine.pt"))
     np.testing.assert_array_equal(array(mine[0].weight), array(theirs[0].weight))
+
+
+@pytest.mark.parametrize("name", ["hardsigmoid", "hardswish"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("size", [63, 40_001])  # NumPy's kernel, machine code
+def test_piecewise_activations_have_the_bits_of_pytorch(name, dtype, size):
+    def run(t):
+        t.manual_seed(0)
+        x = (3 * t.randn(size)).to(getattr(t, dtype)).requires_grad_()
+        y = getattr(t.nn.functional, name)(x)
+        (g,) = t.autograd.grad(y, x, t.randn(size).to(y.dtype))
+        return y.detach().double().numpy(), g.double().numpy()
+
+    for mine, theirs in zip(run(rushlight), run(torch)):
+        np.testing.assert_array_equal(mine, theirs)

@@ -31,16 +31,16 @@ class Halves(np.ndarray):
 MOVING = frozenset(
     "Tensor.copy Tensor.fill_diagonal Tensor.fill_number Tensor.fill_number_ Tensor.fill_tensor Tensor.fill_tensor_ "
     "Tensor.repeat Tensor.zero _sparse.assemble _sparse.assemble_compressed _sparse.coalesce _sparse.coo_of _sparse.compress _sparse.permute "
-    "_sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of _to_copy _to_device aten._unsafe_view aten.block_diag aten.diagonal_place aten.index "
+    "_sparse.taken _sparse.to_dense _sparse.to_sparse _sparse.values_of _to_copy _to_device aten._unsafe_view aten.block_diag aten.diagonal_gradient aten.index "
     "aten.index_fill_tensor aten.index_fill_value aten.laid_out aten.masked_fill aten.masked_fill_tensor "
-    "aten.masked_place aten.nonzero aten.place aten.repeat_each aten.restride aten.row_major aten.where cat clone constant_pad_nd "
+    "aten.masked_select_gradient aten.nonzero aten.basic_index_gradient aten.repeat_each aten.restride aten.row_major aten.where cat clone constant_pad_nd "
     "diag_embed diagonal_scatter index_copy index_select masked_select roll select_scatter slice_scatter stack tril "
     "triu".split()
 )
 # Operators that PyTorch has for complex32.
 COMPUTING = frozenset(
     "_add_scaled _close _conjugates _pair.std_mean _pair.var_mean _sub_scaled abs add addcmul all any "
-    "aten.conj_copy aten.index_put aten.slices_back aten.unfold_back count_nonzero dist eq "
+    "aten.conj_copy aten.index_put aten.index_select_gradient aten.unfold_gradient count_nonzero dist eq "
     "index_add internal.all_products internal.convolution internal.convolution_weight isfinite isinf isnan isreal linalg.vector_norm mul ne neg rsub sgn std sub var".split()
 )
 

@@ -112,9 +112,9 @@ def takes_out(name: str) -> bool:
     if isinstance(found, ufunc):
         return True
     if llvm.active:
-        from rushlight._codegen import native_entry
+        from rushlight._codegen import dtype_entry
 
-        found = native_entry.behind(found)
+        found = dtype_entry.behind(found)
     code = getattr(found, "__code__", None)
     return (
         code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

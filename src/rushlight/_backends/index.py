@@ -64,7 +64,7 @@ REFERENCE = {
         "label_margins label_margins_gradient margins margins_gradient "
     ),
     "masks": (
-        "masked_expand masked_place masked_select nonzero "
+        "masked_expand masked_scatter masked_select nonzero "
     ),
     "normalize": (
         "batch_norm batch_norm_gradients group_norm group_norm_gradients l2_norm layer_norm "
@@ -80,9 +80,9 @@ REFERENCE = {
         "shifted_chebyshev_w "
     ),
     "pool": (
-        "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places "
-        "fractional_maxima max_pool max_pool_places put_places take_places window_averages "
-        "window_averages_adjoint "
+        "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_indices "
+        "fractional_maxima max_pool max_pool_indices put_at_indices take_at_indices "
+        "window_averages window_averages_adjoint "
     ),
     "products": (
         "accumulate accumulate_activated adjoint_times bmm broadcast_to c_name check_bmm "
@@ -133,14 +133,14 @@ REFERENCE = {
     ),
     "views": (
         "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
-        "empty_alike empty_strided extent flip plain roll root row_major stack_contiguous "
-        "tile triangle "
+        "empty_strided empty_with_strides_of extent flip plain roll root row_major "
+        "stack_contiguous tile triangle "
     ),
 }
 
 MAY_GIVE_NONE = (
-    "binary_cross_entropy cat_contiguous empty_alike entropy_total gather index_select "
-    "out_of_range stack_contiguous "
+    "binary_cross_entropy cat_contiguous empty_with_strides_of entropy_total gather "
+    "index_select out_of_range stack_contiguous "
 )
 
 LLVM = {
@@ -212,7 +212,7 @@ LLVM = {
         "label_margins label_margins_gradient margins margins_gradient "
     ),
     "masks": (
-        "fill_masked masked_expand masked_place masked_select nonzero "
+        "fill_masked masked_expand masked_scatter masked_select nonzero "
     ),
     "normalize": (
         "group_norm group_norm_gradients layer_norm layer_norm_gradients "
@@ -222,9 +222,9 @@ LLVM = {
         "col2im pad_constant pad_edges pad_edges_adjoint "
     ),
     "pool": (
-        "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places "
-        "fractional_maxima max_pool max_pool_places put_places take_places window_averages "
-        "window_averages_adjoint "
+        "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_indices "
+        "fractional_maxima max_pool max_pool_indices put_at_indices take_at_indices "
+        "window_averages window_averages_adjoint "
     ),
     "products": (
         "accumulate accumulate_activated adjoint_times bmm dot linear matmul mm mv outer "

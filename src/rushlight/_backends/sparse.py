@@ -269,7 +269,7 @@ def row_major(indices: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(indices)
 
 
-def places(a: Coo) -> tuple:
+def coordinates(a: Coo) -> tuple:
     """The coordinates as an index of a dense array."""
     return tuple(a.indices)
 
@@ -280,7 +280,7 @@ def dense(a: Any) -> np.ndarray:
     a = coalesce(a) if not is_sorted(a) else a
     z = np.zeros(a.shape, a.dtype)
     if a.nnz:
-        z[(*places(a), ...)] = a.values
+        z[(*coordinates(a), ...)] = a.values
     return z
 
 
@@ -358,6 +358,6 @@ def add_dense(x: np.ndarray, a: Coo, factor: Any = 1) -> None:
         return
     values = a.values if factor == 1 else a.values * np.asarray(factor).astype(a.dtype)
     if a.sparse_dim:
-        x[places(a)] += values.astype(x.dtype, copy=False)
+        x[coordinates(a)] += values.astype(x.dtype, copy=False)
     else:
         x += values[0]

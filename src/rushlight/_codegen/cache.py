@@ -41,9 +41,10 @@ def _digest(data: bytes) -> bytes:
 
 @cache
 def sources() -> str:
-    """A digest of the compiler's own source text: another version of it makes other code."""
+    """A digest of the source text of the compiler and of all kernels: another version makes other code."""
     here = os.path.dirname(__file__)
-    return _of_files([here, *(os.path.join(here, name) for name in ("kernels", "runtime"))])
+    others = ("kernels", "runtime", os.path.join("..", "_backends", "llvm"))
+    return _of_files([here, *(os.path.join(here, name) for name in others)])
 
 
 @cache

@@ -45,13 +45,13 @@ class Taken:
         tensors: int,
         optional: int = 0,
         wanted: int = 0,
-        alike: bool = False,
+        one_dtype: bool = False,
         dtypes: Sequence[Any] = (),
         operands: tuple[int, Sequence[int]] | None = None,
         copy: str = "",
     ) -> None:
         self.tensors, self.optional, self.wanted = tensors, optional, wanted
-        self.alike, self.dtypes, self.operands, self.copy = alike, dtypes, operands, copy
+        self.one_dtype, self.dtypes, self.operands, self.copy = one_dtype, dtypes, operands, copy
 
 
 def bind(
@@ -66,16 +66,18 @@ def bind(
     several outputs; `entry`: one of those above, by default what the operator is called by."""
     code = (entry or (calls.call_view if op.view else calls.call)).address()
     copy = np.ndarray.copy if taken.copy else None
-    lies = taken.operands
+    layout_operands = taken.operands
     values = [(what, id(v) if what == call_nodes.CONSTANT else v) for what, v in recorded.statics]
-    kept = sum(1 for place, _ in recorded.saved if place != call_nodes.RESULT)
+    kept = sum(1 for position, _ in recorded.saved if position != call_nodes.RESULT)
     lists = [
         [len(taken.dtypes), *map(id, taken.dtypes)],
         [len(recorded.floating), *map(id, recorded.floating)],
         [len(recorded.inputs), *recorded.inputs],
         [len(recorded.saved), kept, *chain(*recorded.saved)],
         [len(values), *chain(*values)],
-        [-1] if lies is None else [lies[0], len(lies[1]), *lies[1]],
+        [-1]
+        if layout_operands is None
+        else [layout_operands[0], len(layout_operands[1]), *layout_operands[1]],
     ]
     starts = [call_nodes.LISTS + sum(map(len, lists[:k])) for k in range(len(lists))]
     nodes = [id(n) if n is not None else 0 for n in (recorded.node, recorded.pair)]
@@ -88,7 +90,7 @@ def bind(
         taken.tensors,
         taken.optional,
         taken.wanted,
-        taken.alike,
+        taken.one_dtype,
         0 if copy is None else id(copy),
         taken.copy == "K",
     ]

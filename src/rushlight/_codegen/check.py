@@ -59,9 +59,9 @@ class Checker:
         if self.known.setdefault(name, t) is not t:
             self.fail(f"{name} is {self.known[name]} and becomes {t}")
 
-    def expect(self, what: str, got: Type | None, wanted: Type | None) -> None:
-        if got is not wanted:
-            self.fail(f"{what} is {got}, not {wanted}")
+    def expect(self, what: str, got: Type | None, expected: Type | None) -> None:
+        if got is not expected:
+            self.fail(f"{what} is {got}, not {expected}")
 
     def of_let(self, s: ir.Let) -> None:
         self.define(s.name, self.type(s.value))
@@ -139,8 +139,8 @@ class Checker:
 
     def is_const(self, e: ir.Const) -> None:
         kind = e.type.scalar.kind
-        wanted: Any = {"f": float, "b": bool}.get(kind, int)
-        if type(e.value) is not wanted or kind == "p":
+        expected: Any = {"f": float, "b": bool}.get(kind, int)
+        if type(e.value) is not expected or kind == "p":
             self.fail(f"{e.value!r} as a {e.type}")
 
     def is_var(self, e: ir.Var) -> None:
@@ -215,8 +215,8 @@ class Checker:
             if name == "insert":
                 self.expect("a lane's new value", given[2], given[0].element)
         elif name == "bf16_pairs":
-            for one, wanted in zip(given, (i32, i32, f32), strict=True):
-                self.expect("an argument of bf16_pairs", one, vector(wanted, 16))
+            for one, expected in zip(given, (i32, i32, f32), strict=True):
+                self.expect("an argument of bf16_pairs", one, vector(expected, 16))
             self.expect("the result of bf16_pairs", t, given[2])
         elif name == "shuffle":
             a, b, *which = given

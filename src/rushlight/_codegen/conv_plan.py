@@ -46,7 +46,7 @@ class WinogradPlan:
     CHUNKS = 15
     TAP, LANE = 16, 17  # weights: steps from an input channel, an output channel to the next
     SPLITS, SPLIT = 18, 19  # gradient: parts of the lines that are summed apart, lines of a part
-    APART = 20  # what windows are dilated by
+    DILATION = 20
     X_IMAGE, Y_IMAGE = 21, 22  # steps from an image to the next
     X_LAST, Y_LAST = 23, 24  # where channels are innermost: step from a place to the next, else 0
     PLACE = 25  # of weights: step from a tap to the next

@@ -178,18 +178,18 @@ def spread(arrays, operands, objects, itemsize, shape, strides, sizes, walks):
 
 
 @inline
-def next_row(operands, groups, sizes, walks, at, place):
+def next_row(operands, groups, sizes, walks, at, position):
     """Move to the next row: of the innermost group, at all places of the others."""
     goes_on, g = b1(1), i64(1)
     while goes_on & (g < groups):
-        place[g] = place[g] + 1
-        goes_on = place[g] == sizes[g]
+        position[g] = position[g] + 1
+        goes_on = position[g] == sizes[g]
         for k in range(operands + 1):
             at[k] = at[k] + walks[k * DIMS + g]
             if goes_on:
                 at[k] = at[k] - walks[k * DIMS + g] * sizes[g]
         if goes_on:
-            place[g] = 0
+            position[g] = 0
         g = g + 1
 
 
@@ -205,12 +205,12 @@ def beside(itemsize, source, step, n, into):
 @inline
 def over_rows(loop, arrays, operands, groups, sizes, walks, args, steps):
     """Call a loop for each row, or, where rows are short, for many of them, of which a copy is made."""
-    at, place = array(i64, OPERANDS_MOST), array(i64, DIMS)
+    at, position = array(i64, OPERANDS_MOST), array(i64, DIMS)
     lies, copies = array(i64, OPERANDS_MOST), array(u64, OPERANDS_MOST * BLOCK)
     rows, inner, held = i64(1), array(i64, 1), i64(0)
     for g in range(1, groups):
         rows = rows * sizes[g]
-        place[g] = 0
+        position[g] = 0
     row, itemsize = sizes[0] + 0, steps[0] + 0
     short = (row < ROW) & (rows > 1)
     for k in range(operands + 1):
@@ -240,7 +240,7 @@ def over_rows(loop, arrays, operands, groups, sizes, walks, args, steps):
                 if (k == operands) | ((k < arrays) & (lies[k] == 1)):
                     args[k] = args[k] + held * steps[k]
             held = i64(0)
-        next_row(operands, groups, sizes, walks, at, place)
+        next_row(operands, groups, sizes, walks, at, position)
 
 
 @inline
@@ -266,9 +266,9 @@ def may_have_zeros(divisor, table):
     """Whether an array has an element that is 0, or does not lie so that they are looked for."""
     found = not header.dense(divisor, table[STEP])
     if not found:
-        place, size = array(i64, 1), header.size_of(divisor)
-        call_address(table[SEARCH], None, divisor[DATA] + 0, size, place)
-        found = place[0] != size
+        position, size = array(i64, 1), header.size_of(divisor)
+        call_address(table[SEARCH], None, divisor[DATA] + 0, size, position)
+        found = position[0] != size
     return found
 
 
@@ -284,7 +284,7 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
         return new_reference(nothing)
     args, steps, size = array(i64, OPERANDS_MOST), array(i64, OPERANDS_MOST), array(i64, 1)
     values, fits, given = array(i64, OPERANDS_MOST), b1(1), operands == arrays
-    first, ordered, alike = bits(objects[0], Header), b1(1), b1(1)
+    first, ordered, same_layout = bits(objects[0], Header), b1(1), b1(1)
     for k in range(operands):
         o = objects[k]
         if k < arrays:
@@ -292,10 +292,10 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
             if fits:
                 a = bits(o, Header)
                 ordered = ordered & header.in_order(a)
-                if alike:
-                    alike = header.same_shape(a, first)
-                    if alike:
-                        alike = ordered | header.same_strides(a, first)
+                if same_layout:
+                    same_layout = header.same_shape(a, first)
+                    if same_layout:
+                        same_layout = ordered | header.same_strides(a, first)
                 args[k] = a[DATA]
                 steps[k] = table[STEP]
         else:
@@ -309,9 +309,9 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
         return new_reference(nothing)
     nd, groups, shape, strides = header.dims_of(first), i64(0), array(i64, DIMS), array(i64, DIMS)
     sizes, walks = array(i64, DIMS), array(i64, OPERANDS_MOST * DIMS)
-    alike = alike & (ordered | ((nd <= DIMS) & header.dense(first, table[STEP])))
+    same_layout = same_layout & (ordered | ((nd <= DIMS) & header.dense(first, table[STEP])))
     straight = ordered
-    if alike:
+    if same_layout:
         size[0] = header.size_of(first)
         if not ordered:
             header.strides_like(first, table[STEP], table[MADE_STEP], strides)
@@ -321,7 +321,7 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
         )
         fits = fits & (size[0] < LONG)
     if into & fits:
-        fits = ordered & alike & plain(objects[operands], table, table[MADE])
+        fits = ordered & same_layout & plain(objects[operands], table, table[MADE])
         if fits:
             fits = writes_over(objects, arrays, operands, size[0], table)
     if (not fits) | (size[0] == 0):
@@ -334,12 +334,12 @@ def over_elements(self: Ptr[i64], objects: Ptr[Object], count: i64):
     else:
         out = call_address(
             table[NEW], Object, table[ARRAY], new_reference(table[MADE]), i32(nd),
-            header.shape_of(first) if alike else shape, i64(0) if straight else bits(strides, i64), i64(0), i32(0), i64(0),
+            header.shape_of(first) if same_layout else shape, i64(0) if straight else bits(strides, i64), i64(0), i32(0), i64(0),
         )  # fmt: skip
     if out != 0:
         args[operands] = bits(out, Ptr[i64])[DATA]
         steps[operands] = table[MADE_STEP]
-        if alike:
+        if same_layout:
             thread = i64(0)
             if size[0] >= LONG:
                 thread = PyEval_SaveThread()

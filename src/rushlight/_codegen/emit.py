@@ -25,7 +25,7 @@ def emit(module: ir.Module) -> str:
     for i, function in enumerate(module.functions):
         exported = function.entry or i == 0
         results = {f.name: f.result for f in module.functions}
-        if function.apart:
+        if function.separate:
             result = "void" if function.result is None else function.result.llvm
             parameters = ", ".join(p.type.llvm for p in function.parameters)
             writer.declare(function.name, result, parameters)

@@ -16,22 +16,22 @@ from rushlight._codegen.expressions import BINARY, Expressions, KernelError, is_
 from rushlight._codegen.language import Source
 from rushlight._codegen.types import Type, b1, i64
 
-Apart = Callable[[Source, dict[str, Type], dict[str, Any]], str]
+Separate = Callable[[Source, dict[str, Type], dict[str, Any]], str]
 
 
 def read(
     source: Source,
     parameters: dict[str, Type],
     known: dict[str, Any],
-    apart: Apart | None = None,
+    separate: Separate | None = None,
     entry: Callable[[Module], None] | None = None,
 ) -> ir.Module:
     """The module of a kernel: its parameters' types by name, and values of other names it uses.
 
-    `apart` names routines that have modules of their own; without it all stand in this one. `entry`
+    `separate` names routines that have modules of their own; without it all stand in this one. `entry`
     adds to the module what calls the kernel.
     """
-    module = Module(apart)
+    module = Module(separate)
     module.add(source, [ir.Var(name, t) for name, t in parameters.items()], known).entry = True
     if entry is not None:
         entry(module)
@@ -41,20 +41,20 @@ def read(
 class Module:
     """What is read so far: a function is read once for each kind of arguments."""
 
-    def __init__(self, apart: Apart | None = None) -> None:
-        self.apart = apart
+    def __init__(self, separate: Separate | None = None) -> None:
+        self.separate = separate
         self.functions: list[ir.Function] = []
         self.names: dict[Any, ir.Function] = {}
         self.inlines = 0  # inline functions written out, for names of their variables
 
     def add(self, source: Source, parameters: list[ir.Var], known: dict[str, Any]) -> ir.Function:
-        apart = self.apart is not None and source.apart and bool(self.functions)
+        separate = self.separate is not None and source.separate and bool(self.functions)
         if (
-            apart and told(source) and all(map(told, known.values()))
+            separate and has_stable_text(source) and all(map(has_stable_text, known.values()))
         ):  # the same one, in whatever order its values are given, or left to defaults
             known = dict(sorted((defaults(source, parameters) | known).items()))
         else:
-            apart = False
+            separate = False
         key = (source, tuple((p.name, p.type) for p in parameters), tuple(known.items()))
         if key not in self.names:
             name = source.__name__
@@ -62,14 +62,14 @@ class Module:
             if name in taken:
                 name += f"_{len(taken)}"
             function = ir.Function(name, parameters, None, fast=source.fast)
-            if apart:
-                assert self.apart is not None
-                function.apart = True
+            if separate:
+                assert self.separate is not None
+                function.separate = True
                 function.result = result(source, known)
-                function.name = self.apart(source, {p.name: p.type for p in parameters}, known)
+                function.name = self.separate(source, {p.name: p.type for p in parameters}, known)
             self.functions.append(function)
             self.names[key] = function
-            if not function.apart:
+            if not function.separate:
                 Reader(self, source, function, known).function()
         return self.names[key]
 
@@ -79,14 +79,16 @@ class Module:
             if function.name == external.name:
                 return function
         parameters = [ir.Var(f"x{k}", t) for k, t in enumerate(external.takes)]
-        self.functions.append(ir.Function(external.name, parameters, external.result, apart=True))
+        self.functions.append(
+            ir.Function(external.name, parameters, external.result, separate=True)
+        )
         return self.functions[-1]
 
 
-def told(value: Any) -> bool:
+def has_stable_text(value: Any) -> bool:
     """Whether the text of a known value says all of it."""
     if isinstance(value, (tuple, list)):
-        return all(map(told, value))
+        return all(map(has_stable_text, value))
     if isinstance(value, Source):
         return not value.function.__code__.co_freevars and "<" not in value.function.__qualname__
     return value is None or isinstance(value, (bool, int, float, str, Type))
@@ -110,7 +112,7 @@ def result(source: Source, known: dict[str, Any]) -> Type | None:
     returns = tree.returns
     if returns is None:
         if any(isinstance(node, ast.Return) and node.value for node in ast.walk(tree)):
-            raise KernelError(f"{source} is compiled apart: annotate what it returns")
+            raise KernelError(f"{source} is compiled separately: annotate what it returns")
         return None
     code = compile(ast.fix_missing_locations(ast.Expression(returns)), "<annotation>", "eval")
     return eval(code, {**source.function.__globals__, **known})

@@ -143,7 +143,7 @@ class _Run:
                 self.value(e.arg) != 0 if e.type.scalar is b1 else self.value(e.arg), e.type
             )
         if isinstance(e, ir.Call):
-            functions = {f.name: f for f in self.module.functions if not f.apart}
+            functions = {f.name: f for f in self.module.functions if not f.separate}
             if e.name not in functions:
                 raise NotImplementedError(f"{e.name or 'a function at an address'} is native code")
             return _call(self.module, functions[e.name], [self.value(a) for a in e.args])

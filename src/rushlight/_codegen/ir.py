@@ -174,7 +174,7 @@ Stmt = Let | Array | Store | Do | For | While | If | Break | Return | Parallel
 class Function:
     """A function: parameters, what it returns, and `fast`, LLVM's flags that allow reordering.
 
-    The body of one that is `apart` stands in a module of its own, or in a library of C. One that is
+    The body of one that is `separate` stands in a module of its own, or in a library of C. One that is
     an `entry` is called from outside of the module.
     """
 
@@ -183,7 +183,7 @@ class Function:
     result: Type | None
     body: list[Stmt] = field(default_factory=list)
     fast: str = ""
-    apart: bool = False
+    separate: bool = False
     entry: bool = False
 
 

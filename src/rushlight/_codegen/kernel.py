@@ -60,14 +60,14 @@ class Entry(Source):
         described = f"{self.file}.{self.__name__}({_listed(known)})"
         if self.file.startswith("rushlight."):
             # The cache's own key covers all sources of the compiler.
-            return native.load(described, lambda: self._text(known, _apart()), self._names())
+            return native.load(described, lambda: self._text(known, _separate()), self._names())
         text = self._text(known)
         return native.load(described + text, lambda: text, self._names())
 
-    def _text(self, known: dict[str, Any], apart: Any = None) -> str:
+    def _text(self, known: dict[str, Any], separate: Any = None) -> str:
         """Its LLVM text, before LLVM's own passes; what it is made from is checked once. Without the
-        routines that are compiled apart, where `apart` names them."""
-        return _emitted(self, _module(self, self._types(known), known, apart))
+        routines that are compiled separately, where `separate` names them."""
+        return _emitted(self, _module(self, self._types(known), known, separate))
 
     def _types(self, known: dict[str, Any]) -> dict[str, Type]:
         """The types of the parameters that are not known values."""
@@ -158,7 +158,7 @@ class Kernel(Entry):
     def _names(self) -> list[str]:
         return [self.__name__, f"{self.__name__}.call"]
 
-    def _text(self, known: dict[str, Any], apart: Any = None) -> str:
+    def _text(self, known: dict[str, Any], separate: Any = None) -> str:
         """The same, with the function for Python's own calls."""
         from rushlight._codegen import ir
         from rushlight._codegen.native_entry import call
@@ -171,7 +171,7 @@ class Kernel(Entry):
             made = module.add(call, [ir.Var(n, t) for n, t in call._types(given).items()], given)
             made.name, made.entry = f"{self.__name__}.call", True
 
-        return _emitted(self, _module(self, types, known, apart, entry))
+        return _emitted(self, _module(self, types, known, separate, entry))
 
     def _compile(self, known: dict[str, Any]) -> Callable[..., None]:
         function = builtin(self.__name__, self._load(known)[1])
@@ -202,7 +202,7 @@ def _module(
     source: Source,
     types: dict[str, Type],
     known: dict[str, Any],
-    apart: Any = None,
+    separate: Any = None,
     entry: Any = None,
 ) -> Any:
     """What is made code of: checked once, at the end."""
@@ -210,7 +210,7 @@ def _module(
     from rushlight._codegen.frontend import read
     from rushlight._codegen.passes import PASSES
 
-    module = read(source, types, known, apart, entry)
+    module = read(source, types, known, separate, entry)
     for step in PASSES:
         step(module)
     check(module)
@@ -236,8 +236,8 @@ def _listed(values: dict[str, Any]) -> str:
     return ", ".join(f"{k}={v!r}" for k, v in values.items())
 
 
-def _apart() -> Any:
-    """How routines that are compiled apart are called, where they can be; None where not."""
+def _separate() -> Any:
+    """How routines that are compiled separately are called, where they can be; None where not."""
     from rushlight._codegen import native
 
     def named(source: Source, types: dict[str, Type], known: dict[str, Any]) -> str:
@@ -286,7 +286,7 @@ def addresses(first: Entry, *others: Entry) -> tuple[int, ...]:
             module.add(each, [ir.Var(n, t) for n, t in each._types({}).items()], {}).entry = True
 
     def text() -> str:
-        return _emitted(first, _module(first, first._types({}), {}, _apart(), add))
+        return _emitted(first, _module(first, first._types({}), {}, _separate(), add))
 
     names = [each.__name__ for each in (first, *others)]
     return native.load(f"{first.file}.{names}", text, names)

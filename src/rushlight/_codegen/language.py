@@ -107,7 +107,7 @@ class Source:
     """
 
     _unread: ClassVar[dict[tuple[str, str], Source]] = {}  # by module and name
-    _OF_FUNCTION = frozenset("function fast apart quick __wrapped__ _tree _assigned".split())
+    _OF_FUNCTION = frozenset("function fast separate quick __wrapped__ _tree _assigned".split())
 
     def __new__(cls, function: Any, *args: Any, **options: Any) -> Self:
         """The one that has been used by its name, where there is one: it is complete from now on."""
@@ -133,9 +133,9 @@ class Source:
         return getattr(self, name)
 
     def __init__(
-        self, function: Callable, kind: str, fast: str, apart: bool = False, quick: bool = False
+        self, function: Callable, kind: str, fast: str, separate: bool = False, quick: bool = False
     ) -> None:
-        self.function, self.kind, self.fast, self.apart = function, kind, fast, apart
+        self.function, self.kind, self.fast, self.separate = function, kind, fast, separate
         self.quick, self.file = quick, function.__module__
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__wrapped__ = function  # doctest and inspect find the source
@@ -223,17 +223,17 @@ def inline(function: Callable | None = None) -> Any:
 
 
 def routine(
-    function: Callable | None = None, *, fast: str = "", apart: bool = False, quick: bool = False
+    function: Callable | None = None, *, fast: str = "", separate: bool = False, quick: bool = False
 ) -> Any:
     """A function that kernels call; parameters that are given known values are known in it.
 
-    One that is `apart` is compiled by itself, once for all kernels that call it with the same known
+    One that is `separate` is compiled by itself, once for all kernels that call it with the same known
     values: for routines that take long to compile. What it returns is annotated: `-> T`. Of one
-    that is apart, `quick` is as for kernels.
+    that is separate, `quick` is as for kernels.
     """
     if function is None:
-        return lambda function: Source(function, "routine", fast, apart, quick)
-    return Source(function, "routine", fast, apart, quick)
+        return lambda function: Source(function, "routine", fast, separate, quick)
+    return Source(function, "routine", fast, separate, quick)
 
 
 # What `from rushlight._codegen.language import *` gives a file of kernels.

@@ -31,7 +31,7 @@ def laid_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
         right = bits(made, Ptr[i64])[TYPE] == table[ARRAY]
     if right & (count > 1):
         if bits(objects[1], Ptr[i64])[TYPE] == table[ARRAY]:
-            if layouts.lies_as(bits(objects[1], Header), bits(made, Header)):
+            if layouts.has_layout_of(bits(objects[1], Header), bits(made, Header)):
                 return new_reference(made)
     if right:
         for k in range(1, count):

@@ -51,22 +51,17 @@ from rushlight._codegen.python_api import (
     PyLong_AsUnsignedLongLongMask,
     PyLong_FromLongLong,
     PyObject_CallOneArg,
-    PyObject_GetItem,
     PyObject_IsTrue,
-    PyObject_Vectorcall,
     PyTuple_New,
     PyTuple_SetItem,
 )
+from rushlight._codegen.runtime import abi
 from rushlight._codegen.runtime.abi import (
     ALIGNED,
     DATA,
     DTYPE,
     FLAGS,
     FLOAT_VALUE,
-    LIST_ITEMS,
-    LIST_SIZE,
-    TUPLE_ITEMS,
-    TUPLE_SIZE,
     TYPE,
 )
 from rushlight._codegen.types import Header, Ptr, b1, f64, i32, i64
@@ -271,38 +266,6 @@ def bound(KINDS, RESULTS, RUNS, INFER, KNOWN, self: Ptr[i64], objects: Ptr[Objec
     return tuple_of(made)
 
 
-# What `by_first` is bound to: the types of arrays and lists, None, the entries by dtype, the function behind them, and
-# the word `out` where the entries take an array to write to behind the other arguments.
-FIRST_ARRAY, FIRST_LIST, FIRST_NOTHING, ENTRIES, FALLBACK, OUT = range(6)
-
-
-@entry
-def by_first(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
-    """Call the entry for the dtype of the first argument, or of the first item of a list; where it takes
-    nothing, the fallback."""
-    table = bits(self[DATA], Ptr[i64])
-    out = i64(0)
-    if keywords != 0:
-        names = bits(keywords, Ptr[i64])
-        if (names[TUPLE_SIZE] == 1) & (names[TUPLE_ITEMS] == table[OUT]):
-            out = i64(1)
-    if ((keywords == 0) | (out == 1)) & (count > 0):
-        first = objects[0]
-        if bits(first, Ptr[i64])[TYPE] == table[FIRST_LIST]:
-            if bits(first, Ptr[i64])[LIST_SIZE] > 0:
-                first = bits(bits(first, Ptr[i64])[LIST_ITEMS], Ptr[i64])[0]
-        if bits(first, Ptr[i64])[TYPE] == table[FIRST_ARRAY]:
-            found = PyObject_GetItem(table[ENTRIES], bits(first, Ptr[i64])[DTYPE])
-            if found == 0:
-                return Object(0)
-            result = PyObject_Vectorcall(found, objects, count + out, 0)
-            Py_DecRef(found)
-            if result != table[FIRST_NOTHING]:
-                return result
-            Py_DecRef(result)
-    return PyObject_Vectorcall(table[FALLBACK], objects, count, keywords)
-
-
 class ListOf:
     """A list of arrays of one dtype."""
 
@@ -337,7 +300,6 @@ def bind(
     is of the inferred shape, of the other one where it is (dtype, OTHER), or has so many elements. `words`: the
     parameter of shape inference that stands for a word, and the words that are taken there."""
     from rushlight._codegen import native
-    from rushlight._codegen.runtime import abi
 
     if not abi.available():
         return unbound
@@ -487,8 +449,6 @@ def takes(v: Any, kind: Any) -> bool:
 
 def table_of(compile_run: Any, *words: int) -> np.ndarray:
     """What an entry is bound to: what stands at fixed places, and some more words."""
-    from rushlight._codegen.runtime import abi
-
     fixed = [id(each) for each in (int, bool, float, None, True, list, compile_run)]
     words = (_used, id(np.ndarray), abi.new_array(), *fixed, *words)
     _tables.append(np.array(words, np.int64))
@@ -550,39 +510,3 @@ class in_python:
     def block(cls) -> Any:
         """The innermost recording; None where there is none."""
         return next((b.recording for b in cls.now.blocks[::-1] if b.recording is not None), None)
-
-
-def before(entries: ByDtype) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Put entries before a function: the one for the dtype of the first array is called first.
-
-    The function does what they do not take: keyword arguments, but for `out=` where the entries take that. No Python runs
-    before an entry.
-    """
-
-    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
-        from rushlight._codegen import native
-        from rushlight._codegen.runtime import abi
-
-        if not (native.available() and native.has_instructions() and abi.available()):
-            return function
-        known = np.ndarray, list, None, entries, function
-        table = np.array([*map(id, known), id(sys.intern("out")) if entries.out else 0], np.int64)
-        native.keep((entries, function))
-        made = builtin(function.__name__, by_first.address(), table, keywords=True)
-        _behind[made] = function
-        return made
-
-    return decorated
-
-
-def alone(entries: ByDtype) -> Callable[..., Any]:
-    """The entry for the dtype of the first array, with nothing behind it: None for what it does not take."""
-    return before(entries)(unbound)
-
-
-_behind: dict[Callable[..., Any], Callable[..., Any]] = {}
-
-
-def behind(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function in Python that entries stand before; the function itself where there are none."""
-    return _behind.get(function, function)

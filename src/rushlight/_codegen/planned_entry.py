@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import builtin, entry
-from rushlight._codegen.kernels.header import alike, dims_of, shape_of, strides_of
+from rushlight._codegen.kernels.header import dims_of, matches, shape_of, strides_of
 from rushlight._codegen.language import array, bits, inline
 from rushlight._codegen.language import call as call_address
 from rushlight._codegen.native_entry import (
@@ -56,7 +56,7 @@ TUPLE, SIZE, PLANS = range(FIXED, FIXED + 3)
 # Plans of an entry; places from the one of its number on where a plan may stand.
 MANY, NEAR = 64, 16
 # A plan: the object that holds it; the arguments, a tuple with what COMPILE is in the place of arrays; how many arrays it makes
-# and where these stand; the same of calls and of results; then what each array must be, as `alike` takes it.
+# and where these stand; the same of calls and of results; then what each array must be, as `matches` takes it.
 HOLDER, ARGUMENTS, MADE, MADE_AT, CALLS, CALLS_AT, GIVEN, GIVEN_AT, CHECKS = range(9)
 # An array: the number of the one in whose memory it is, or -1; where it begins there; dtype, dimensions, shape, strides.
 # A call: the function, what it answers where all is well, how many arguments; of each the number of an array, or -1 and an object.
@@ -109,7 +109,7 @@ def is_for(plan, objects, count, table):
         for k in range(count):
             o, expected = objects[k], told[abi.TUPLE_ITEMS + k]
             if expected == table[COMPILE]:
-                fits = alike(bits(o, Ptr[i64]), bits(table[ARRAY], Header), plan, at)
+                fits = matches(bits(o, Ptr[i64]), bits(table[ARRAY], Header), plan, at)
                 at = at + 2 + 2 * plan[at + 1]
             else:
                 fits = same(o, expected, table)
@@ -381,22 +381,22 @@ class Planner:
         found = self.plan(plan, *tried)
         results = () if found is None else found if found.__class__ is tuple else (found,)
         first = numbered(arrays)
-        places = [first + k & MANY - 1 for k in range(NEAR)]
-        place = next((p for p in places if p not in self.holders), places[self.left % NEAR])
+        slots = [first + k & MANY - 1 for k in range(NEAR)]
+        slot = next((p for p in slots if p not in self.holders), slots[self.left % NEAR])
         told = tuple([self.behind if v.__class__ is np.ndarray else fixed(v) for v in given])
         if results and plan.fits(results):
-            self.keep(place, plan, told, results)
+            self.keep(slot, plan, told, results)
             if agrees(self.body, self.entry, tried):
                 return
-        self.keep(place, plan, told, ())  # the function does it
+        self.keep(slot, plan, told, ())  # the function does it
 
-    def keep(self, place: int, plan: Plan, told: tuple, results: tuple) -> None:
+    def keep(self, slot: int, plan: Plan, told: tuple, results: tuple) -> None:
         """Let native code find a plan."""
         holder: list[Any] = []
         words = plan.words(told, holder, results)
         holder.append(words)
-        self.table[PLANS + place] = words.ctypes.data
-        self.holders[place] = holder
+        self.table[PLANS + slot] = words.ctypes.data
+        self.holders[slot] = holder
 
 
 def fixed(v: Any) -> Any:

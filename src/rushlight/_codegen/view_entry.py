@@ -151,20 +151,20 @@ def strided(a, objects, count, table, plan):
 
 @inline
 def relaid(a, objects, count, table, plan):
-    """`relaid(a, told, otherwise)`: a view whose layout is told, of an array whose layout is told, too.
+    """`relaid(a, expected, otherwise)`: a view whose layout is told, of an array whose layout is told, too.
 
-    `told`: the address of the array's dtype, its dimensions, its shape and strides; the dimensions of the view, how
+    `expected`: the address of the array's dtype, its dimensions, its shape and strides; the dimensions of the view, how
     many bytes behind the array it begins, its shape and strides.
     """
-    told = bits(bits(objects[0], Header)[abi.DATA], Ptr[i64])
-    if header.alike(a, table[ARRAY], told, 0):
-        at = 2 + 2 * told[1]
-        n = told[at]
+    expected = bits(bits(objects[0], Header)[abi.DATA], Ptr[i64])
+    if header.matches(a, table[ARRAY], expected, 0):
+        at = 2 + 2 * expected[1]
+        n = expected[at]
         for k in range(n):
-            plan[SHAPE + k] = told[at + 2 + k]
-            plan[STRIDES + k] = told[at + 2 + n + k]
+            plan[SHAPE + k] = expected[at + 2 + k]
+            plan[STRIDES + k] = expected[at + 2 + n + k]
         plan[NDIM] = n
-        plan[OFFSET] = told[at + 1]
+        plan[OFFSET] = expected[at + 1]
         plan[FITS] = 1
 
 

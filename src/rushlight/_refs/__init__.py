@@ -120,22 +120,22 @@ def namespace(module: str) -> tuple[list[str], Callable[[str], Any]]:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if f"{path}.{name}" in _OTHERS:
             return _OTHERS[f"{path}.{name}"]
-        for place in _places(public):
-            if hasattr(place, name):
-                return getattr(place, name)
+        for owner in _owners(public):
+            if hasattr(owner, name):
+                return getattr(owner, name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return names, __getattr__
 
 
-def _places(public: str) -> list[Any]:
+def _owners(public: str) -> list[Any]:
     """Where the operators of `torch._refs.<public>` are, in the order in which a name is looked for."""
     if public == "_conversions":
         return [rushlight.Tensor, rushlight]
-    place: Any = rushlight
+    owner: Any = rushlight
     for part in filter(None, public.split(".")):
-        place = getattr(place, part)
-    return [place] if public else [rushlight, rushlight.Tensor, rushlight.ops.aten]
+        owner = getattr(owner, part)
+    return [owner] if public else [rushlight, rushlight.Tensor, rushlight.ops.aten]
 
 
 __all__, _operator = namespace(__name__)

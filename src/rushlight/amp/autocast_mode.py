@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd.state import active, count_mode
+from rushlight.autograd.state import active, count_mode, thread
 from rushlight.core import dtypes
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
@@ -31,6 +31,7 @@ _WHERE = {
     "linalg": "multi_dot vecdot",
 }
 LOWER = frozenset(f"{w}.{n}" if w else n for w, names in _WHERE.items() for n in names.split())
+PRODUCTS = LOWER | {"internal.adjoint_times", "internal.times_adjoint"}  # also those of gradients
 _WHERE = {
     "": "binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss kl_div margin_ranking_loss "
     "poisson_nll_loss triplet_margin_loss prod max_pool3d ctc_loss cdist pdist inverse cholesky svd "
@@ -78,20 +79,27 @@ def _interpret(call: Call) -> Any:
     op = call.op
     if not _state.enabled or call.out is not None or call.kind == "inplace":
         return NOTHING
-    values = call.values
-    if op.path in LOWER or op.path in FLOAT32:
-        to = _state.dtype if op.path in LOWER else dtypes.float32
+    values, back = call.values, False
+    # A product in a backward pass, whose gradient has the dtype of what it belongs to: the engine of PyTorch casts it.
+    backward = op.path in PRODUCTS and thread.task is not None and not thread.grad
+    if backward or op.path in LOWER or op.path in FLOAT32:
+        to = dtypes.float32 if op.path in FLOAT32 else _state.dtype
         inputs: Any = {op.params.index(i) for i in op.inputs}
         if op.composite:  # some of its parameters may be tensors without saying so
             inputs = range(len(op.params))
+        back = backward and any(
+            isinstance(v, Tensor) and v.dtype is dtypes.float32 for v in call.values
+        )
         values = [_cast(v, to) if k in inputs else v for k, v in enumerate(values)]
     elif op.composite and op.path not in UNTOUCHED:
         return NOTHING
     set_autocast_cpu_enabled(False)
     try:
         if active.modes:
-            return call.proceed(values)
-        return op.by_names(dict(zip(op.params, values, strict=True)))
+            result = call.proceed(values)
+        else:
+            result = op.by_names(dict(zip(op.params, values, strict=True)))
+        return result.to(dtypes.float32) if back and isinstance(result, Tensor) else result
     finally:
         set_autocast_cpu_enabled(True)
 
@@ -112,8 +120,6 @@ def _cached(t: Tensor, to: Any) -> Tensor:
         return t.to(to)
     found = _state.cache.get(id(t))
     if found is not None and found[1] == t._version and found[2].dtype is to:
-        from rushlight.autograd.state import thread
-
         # a copy made under no_grad carries no history, and is none for a block with gradients
         if found[2].requires_grad or not thread.grad:
             return found[2]

@@ -168,7 +168,7 @@ def check_inputs(inputs: tuple) -> None:
 #    input; for a complex one a + bi two, the derivatives by a and by b.
 
 
-def places(x: Tensor) -> Iterator[tuple[int, ...]]:
+def indices_of(x: Tensor) -> Iterator[tuple[int, ...]]:
     """The indices of the elements of `x`, the last one fastest."""
     return itertools.product(*map(range, x.shape))
 
@@ -208,7 +208,7 @@ def numerical_jacobians(
         moved = x.data  # writes to it are not recorded
         matrices = [[o.new_zeros(x.numel(), o.numel()) for _ in units(x)] for o, _ in outputs]
         for d, unit in enumerate(units(x)):
-            for row, k in enumerate(places(x)):
+            for row, k in enumerate(indices_of(x)):
                 before = moved[k].clone()
                 try:
                     moved[k] = before - eps * unit
@@ -239,7 +239,7 @@ def backward_jacobian(
 ) -> list[Tensor]:
     """By one backward for each element of `output`, whose gradient is `unit`: a matrix for each input."""
     jacobians = [x.new_zeros(x.numel(), output.numel()) for x in inputs]
-    for column, k in enumerate(places(output)):
+    for column, k in enumerate(indices_of(output)):
         g = torch.zeros(output.shape, dtype=output.dtype)
         g[k] = unit
         found = gradients_of(output, inputs, g, check_dtypes)
@@ -379,7 +379,7 @@ def check_forward(func: Callable, inputs: tuple, numerical: list, atol: float, r
             continue
         i += 1
         for d, unit in reversed(list(enumerate(units(x)))):
-            rows = [tangents(func, inputs, at, one_hot(x, k, unit)) for k in places(x)]
+            rows = [tangents(func, inputs, at, one_hot(x, k, unit)) for k in indices_of(x)]
             if not rows:
                 continue
             part = "imaginary" if d else "real"

@@ -5,7 +5,7 @@ Note [The order of hooks]
     Users see in which order their code runs: what a module's forward put on a stack, its backward hook takes off again; a
     custom function's backward draws random numbers. So of the nodes with hooks and those of custom functions the one that was
     recorded last runs first. They wait in a heap until no other node is ready, for one of these may lead to a later one
-    that waits. Which is later is told by when a node got its first hook, where it is not of a custom function; hooks on modules
+    that waits. Which is later follows from when a node got its first hook, where it is not of a custom function; hooks on modules
     are set as the node is recorded.
 """
 

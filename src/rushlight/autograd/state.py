@@ -20,9 +20,7 @@ class ThreadState(threading.local):
     anomaly_nan = True
     saved_hooks: tuple = ()  # stack of (pack, unpack) pairs for saved tensors
     saved_hooks_error: str | None = None  # message while saved tensor hooks are forbidden
-    mutation: Any = (
-        None  # the running allow_mutation_on_saved_tensors: it is told of writes before they happen
-    )
+    mutation: Any = None  # the running allow_mutation_on_saved_tensors: it is notified of writes before they happen
     function_modes: tuple = ()  # stack of active TorchFunctionModes
     function_disabled = False  # inside DisableTorchFunctionSubclass
     dispatch_modes: tuple = ()  # stack of active TorchDispatchModes
@@ -46,7 +44,7 @@ def queue_callback(function: Callable[[], None]) -> None:
     thread.task.setdefault(AT_END, []).append(function)
 
 
-UNREACHED = "unreached"  # and of the nodes that `unreached` was told of
+UNREACHED = "unreached"  # and of the nodes that `unreached` was called with
 
 
 def unreached(nodes: Iterable) -> None:
@@ -56,7 +54,7 @@ def unreached(nodes: Iterable) -> None:
 
 
 def is_unreached(node: Any, edges: tuple) -> bool:
-    """Whether `unreached` was told of a node; then those behind it are so, too."""
+    """Whether `unreached` was called with a node; then those behind it are so, too."""
     found = node in thread.task.get(UNREACHED, ())
     if found:
         unreached(edges)

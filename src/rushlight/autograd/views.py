@@ -139,6 +139,8 @@ class View:
 
     def steps(self) -> tuple:
         """How the view is made from its base: (function, arguments) in order."""
+        if self.parent is None:
+            return ((self.make, self.args),)
         steps, step = [], self
         while step is not None:
             steps.append((step.make, step.args))

@@ -113,6 +113,7 @@ class Compiled:
         self.reasons: list[str] = []
         self.varying: set[str] = set()
         self.misses = self.lost = self.raised = self.rests = self.interpreted_rests = 0
+        self.behind: tuple | None = None  # the program that was right where the first was not
         self.splits = True
         self.foreign: dict[Any, str] = {}  # see Note [Splits]
         self.rests_at: dict[types.CodeType, list] = {}  # the rests of all parts
@@ -145,8 +146,8 @@ class Compiled:
                     raised = True
                     break
                 if result is not UNSEEN:
-                    if begun:
-                        self.keep([found, *[p for p in programs if p is not found]], sizes)
+                    if begun or self.behind is not None:
+                        self.prefer(found if begun else None, programs, sizes)
                     if self.lost:
                         self.lost -= 1
                     return result if result.__class__ is not Continuation else self.led(result)
@@ -210,6 +211,13 @@ class Compiled:
         self.of_sizes[sizes] = programs
         self.came.pop(sizes, None)
         self.only = (sizes, programs) if len(self.of_sizes) == 1 else None
+
+    def prefer(self, found: tuple | None, programs: list, sizes: Any) -> None:
+        """Try a program first that was right twice in a row where the first was not; None: the first was right."""
+        if found is not None and found is self.behind:
+            self.keep([found, *[p for p in programs if p is not found]], sizes)
+            found = None
+        self.behind = found
 
     def split_no_more(self, reason: str) -> None:
         """Run as written what programs with a rest were made for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from rushlight.compiler.capture.capture import Capture
     from rushlight.compiler.capture.recording import Recorder
     from rushlight.compiler.splits import Rest
+
+
+VARIABLE = re.compile(r"\bv\d+\b")  # an array that a graph gave
 
 
 class CompiledBackward(Node):
@@ -82,11 +86,13 @@ class CompiledBackward(Node):
             for x, like in zip(many, self.likes, strict=True)
         ]
         values = [*self.saved, *given]
-        gradients = program(*[values[k] for k in self.places])
+        values = [values[k] for k in self.places]
         if not keep:
             self.over |= frees
             if all(s & self.over for s in self.saving):
                 self.saved = None
+        del given  # the program lets go of each array that it has read
+        gradients = program(values)
         if absent:  # what is reached from no result with a gradient has none
             there = [bool(results - {*absent}) for results in self.reached]
             gradients = tuple([a if t else None for a, t in zip(gradients, there, strict=True)])
@@ -208,7 +214,7 @@ class Program:
         self.lines.append(f"return {given}")
         self.guard_memory(recorder)
         self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}
-        body = "\n".join("    " + line for line in self.lines)
+        body = "\n".join("    " + line for line in letting_go(self.lines))
         self.source = f"def run(args, kwargs):\n{body}\n"
         self.guard_source = self.guards.source()
         self.run: Callable[[tuple, dict], Any] = evaluate(self.source, "run", self.names)
@@ -415,14 +421,11 @@ class Program:
         self.segments.append(s)
         self.names[name] = self.built(s.graph)
         given = ", ".join(self.array(v) for v in s.inputs)
-        call = f"{name}({given})"
-        if s.outputs:
-            self.lines.append(
-                f"{', '.join(v.name for v in s.outputs)}{',' if len(s.outputs) == 1 else ''} = {call}"
-            )
-        else:
-            self.lines.append(call)
-        self.lines += [f"bump({v.expression}, {times})" for v, times in s.written.items() if times]
+        bumps = [f"bump({v.expression}, {times})" for v, times in s.written.items() if times]
+        self.lines += bumps if s.fails else []  # all that may raise is behind the writes
+        made = "".join(f"{v.name}, " for v in s.outputs)
+        self.lines.append(f"given = [{given}]; {made and f'{made}= '}{name}(given)")
+        self.lines += bumps if not s.fails else []
 
     def built(self, graph: Graph) -> Callable[..., tuple]:
         """A graph as a function of arrays: a program of ours, or what the user's back end gives."""
@@ -437,7 +440,7 @@ class Program:
                 f"torch.compile: the back end {self.backend!r} must return a function, got {type(function).__name__}"
             )
 
-        def on_arrays(*arrays: Any) -> tuple:
+        def on_arrays(arrays: list) -> tuple:
             with rushlight.no_grad():
                 found = function(*map(_wrap, arrays))
             return tuple([None if t is None else t._array for t in found])
@@ -478,6 +481,8 @@ class Program:
                 more = f", {self.guards.name(kind)}" if make == "consumed" else ""
                 self.lines.append(f"{name} = {make}({self.array(t.value)}{more})")
                 self.inference(name, t.tensor)
+                if (counter := t.tensor._counter) not in (None, INFERENCE) and counter.n:
+                    self.lines.append(f"bump({name}, {counter.n})")
                 if make == "_wrap" and t.tensor.requires_grad:
                     nr = next(k for k, r in enumerate(self.results) if r.tensor is t.tensor)
                     self.lines.append(
@@ -565,6 +570,20 @@ def cut_off(edges: list) -> Iterator[None]:
             n.hooks = hooks
             if found:
                 n.edges = found
+
+
+def letting_go(lines: list[str]) -> list[str]:
+    """The lines of a program, which let go of what no line behind reads where a graph takes it."""
+    made: list[str] = []
+    read: set[str] = set()  # variables that the lines behind read
+    for line in reversed(lines):
+        variables = [*dict.fromkeys(VARIABLE.findall(line.partition("; ")[0]))]
+        if line.startswith("given = ") and (gone := [v for v in variables if v not in read]):
+            made.append(line.replace("; ", f"; del {', '.join(gone)}; ", 1))
+        else:
+            made.append(line)
+        read.update(VARIABLE.findall(line))
+    return made[::-1]
 
 
 def backward_began(lines: list[str]) -> bool:

@@ -97,7 +97,7 @@ def ran(graph: Graph) -> lowering.Program:
     """The program of a graph, which has run once: on inputs of the layouts that the graph was made for."""
     program = lowering.build(graph)
     with rushlight.random.fork_rng():
-        program.on_arrays(*map(example, program.inputs))
+        program.on_arrays([*map(example, program.inputs)])
     return program
 
 
@@ -129,7 +129,7 @@ def timed(program: lowering.Program) -> list[KernelTime]:
         for _ in range(ROUNDS):
             space["ticks"] = ticks = np.zeros(len(lines))
             ticks[0] = perf_counter()
-            space["program"](*arrays)
+            space["program"]([*arrays])
             ticks = np.maximum.accumulate(ticks)  # lines that do not run take no time
             best = np.minimum(best, np.diff(ticks))
     times: dict[Node, float] = {}

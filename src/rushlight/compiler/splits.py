@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.amp import autocast_mode
-from rushlight.autograd.state import thread
+from rushlight.autograd.state import active, thread
 from rushlight.compiler.capture.blocks import modes, set_modes
 from rushlight.compiler.capture.frame_layouts import Layout, alike, is_bound, reached
 from rushlight.compiler.capture.guards import constant
@@ -121,14 +121,14 @@ class Rest(Compiled):
             r = o.f(*o.args, **o.kwargs)
         except BaseException as e:
             return go_on(self.layout.frames_of(o.values), Watch(), None, e)
-        nesting = autocast_mode._state.nesting
+        nesting = autocast_mode._state.nesting, active.modes
         try:
             return self(r, *o.values)
         except BaseException:  # did a program raise, or the frames, which end their blocks?
             if thread.grad == grad:
                 thread.grad = self.layout.grad_after
-            inside = (self.layout.modes.inside, nesting) == (modes(), autocast_mode._state.nesting)
-            if inside and self.layout.modes.some:
+            now = autocast_mode._state.nesting, active.modes  # a block may change no mode
+            if (modes(), now) == (self.layout.modes.inside, nesting) and self.layout.modes.some:
                 self.layout.modes.leave()
             raise
 

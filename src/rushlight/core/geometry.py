@@ -216,6 +216,8 @@ def preserve_strides(shape: Ints, strides: Ints) -> Ints:
     >>> preserve_strides((4, 3), (2, 16)), preserve_strides((4, 3), (0, 1))
     ((1, 4), (3, 1))
     """
+    if 1 not in shape and 0 not in shape and all(map(operator.gt, strides, (*strides[1:], 0))):
+        return contiguous_strides(shape)  # rows in order, perhaps with gaps
     if is_non_overlapping_and_dense(shape, strides):
         return strides
     return _packed(shape, _order(shape, [strides]))

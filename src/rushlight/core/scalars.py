@@ -62,15 +62,15 @@ def tolist(self: Tensor) -> Any:
 def as_bool(self: Tensor) -> bool:
     """Whether the only element is not zero."""
     a = self._array
+    if a.__class__ is np.ndarray and a.size == 1 and not active.modes:
+        return bool(a)
     if a.size != 1:
         if a.size == 0:
             raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
     if a.__class__ is not np.ndarray and hasattr(a.__class__, "truth"):  # of a function transform
         return bool(a.truth())
-    if active.modes or a.__class__ is not np.ndarray:
-        return bool(self.item())
-    return bool(a.reshape(-1)[0])
+    return bool(self.item())
 
 
 def only_element(self: Tensor) -> Any:
@@ -90,6 +90,11 @@ def real(v: Any, target: str) -> Any:
 
 def as_int(self: Tensor) -> int:
     """The only element as an int."""
+    a = self._array
+    if a.__class__ is np.ndarray and a.size == 1 and not active.modes:
+        value = a.item()
+        if value.__class__ is int or value.__class__ is float:
+            return int(value)
     return int(real(only_element(self), "int64_t"))
 
 

@@ -483,17 +483,17 @@ class Tensor:
     def cuda(self, device: Any = None, non_blocking: Any = False, memory_format: Any = None) -> Tensor:
         """`self.to('cuda')`; AssertionError where there is no such device."""
     def cummax(self, dim: _int) -> _values_indices:
-        """(values, indices): the maximum up to each place along `dim`, and where it last was."""
+        """(values, indices): the maximum up to each position along `dim`, and where it last was."""
     def cummin(self, dim: _int) -> _values_indices:
-        """(values, indices): the minimum up to each place along `dim`, and where it last was."""
+        """(values, indices): the minimum up to each position along `dim`, and where it last was."""
     def cumprod(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
-        """The product of the elements up to each place along `dim`. Integers and bool give int64."""
+        """The product of the elements up to each position along `dim`. Integers and bool give int64."""
     def cumprod_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
-        """The product of the elements up to each place along `dim`. Integers and bool give int64."""
+        """The product of the elements up to each position along `dim`. Integers and bool give int64."""
     def cumsum(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
-        """The sum of the elements up to each place along `dim`. Integers and bool give int64."""
+        """The sum of the elements up to each position along `dim`. Integers and bool give int64."""
     def cumsum_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor:
-        """The sum of the elements up to each place along `dim`. Integers and bool give int64."""
+        """The sum of the elements up to each position along `dim`. Integers and bool give int64."""
     def deg2rad(self) -> Tensor:
         """Degrees to radians."""
     def deg2rad_(self) -> Tensor:
@@ -803,7 +803,7 @@ class Tensor:
     def logaddexp2(self, other: Tensor) -> Tensor:
         """log2(2**input + 2**other), without overflow."""
     def logcumsumexp(self, dim: _int) -> Tensor:
-        """The logarithm of the sum of e**input up to each place along `dim`, without overflow."""
+        """The logarithm of the sum of e**input up to each position along `dim`, without overflow."""
     def logdet(self) -> Tensor:
         """The logarithms of the determinants; NaN where one is negative, -inf where it is zero."""
     def logical_and(self, other: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def slice_of(input: Tensor, index: Any) -> tuple:
 
 
 def softmax_gradient(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> tuple:
-    """The arguments of `aten._softmax_backward_data`, which is told the dtype."""
+    """The arguments of `aten._softmax_backward_data`, which takes the dtype."""
     return (grad_output, output, dim, input_dtype or output.dtype), {}
 
 
@@ -87,7 +87,9 @@ def placed(grad: Tensor, shape: Any, dim: int, *cut: Any) -> Tensor:
     """`aten.slice_backward(grad, sizes, dim, start, end, step)`, `aten.select_backward(grad, sizes, dim, index)`."""
     at = slice(*cut) if len(cut) == 3 else cut[0]
     dim = dim % len(shape)
-    return loaded("aten.place").function(grad, tuple(shape), (*[slice(None)] * dim, at))
+    return loaded("aten.basic_index_gradient").function(
+        grad, tuple(shape), (*[slice(None)] * dim, at)
+    )
 
 
 def deviation(input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> tuple:
@@ -229,7 +231,7 @@ ARGUMENTS: dict[str, tuple] = {
     "aten.alias": ("alias", lambda input: ((input,), {})),
     "aten.basic_index": ("slice", slice_of),
     "aten.conj_copy": ("conj_physical", lambda input: ((input,), {})),
-    "aten.diagonal_place": (
+    "aten.diagonal_gradient": (
         "diagonal_backward",
         lambda grad, shape, **more: ((grad, [*shape], *more.values()), {}),
     ),
@@ -241,7 +243,7 @@ ARGUMENTS: dict[str, tuple] = {
             {},
         ),
     ),
-    "aten.place": (place_name, place_of),
+    "aten.basic_index_gradient": (place_name, place_of),
     "aten.row_major": ("clone", lambda input: ((input,), to_contiguous)),
     "aten.slice": (
         "slice",
@@ -250,7 +252,7 @@ ARGUMENTS: dict[str, tuple] = {
             {},
         ),
     ),
-    "aten.unfold_back": (
+    "aten.unfold_gradient": (
         "unfold_backward",
         lambda grad, shape, **more: ((grad, [*shape], *more.values()), {}),
     ),
@@ -498,7 +500,7 @@ CALLS: dict[str, Callable | str] = {
     "_unsafe_masked_index_put_accumulate": masked_index_add,
     "alias": lambda input: loaded("aten.alias").function(input),
     "convolution": "internal.convolution",
-    "diagonal_backward": lambda grad, sizes, *more: loaded("aten.diagonal_place").function(
+    "diagonal_backward": lambda grad, sizes, *more: loaded("aten.diagonal_gradient").function(
         grad, tuple(sizes), *more
     ),
     "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: loaded(
@@ -522,7 +524,7 @@ CALLS: dict[str, Callable | str] = {
     "slice_backward": placed,
     "sym_size": lambda input, dim: input.shape[dim],
     "unsafe_split": lambda input, split_size, dim=0: torch().unsafe_split(input, split_size, dim),
-    "unfold_backward": lambda grad, sizes, *more: loaded("aten.unfold_back").function(
+    "unfold_backward": lambda grad, sizes, *more: loaded("aten.unfold_gradient").function(
         grad, tuple(sizes), *more
     ),
 }

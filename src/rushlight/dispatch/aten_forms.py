@@ -99,8 +99,8 @@ def adjoint_times(input: Tensor, other: Tensor) -> Tensor:
 
 def adjoint(t: Tensor) -> Tensor:
     """The transposed matrices, conjugated."""
-    turned = t.t() if t.dim() == 2 else t.transpose(-2, -1)
-    return turned.conj_physical() if t.is_complex() else turned
+    transposed = t.t() if t.dim() == 2 else t.transpose(-2, -1)
+    return transposed.conj_physical() if t.is_complex() else transposed
 
 
 def basic_index(input: Tensor, index: Any) -> Tensor:
@@ -156,18 +156,18 @@ def sum_to_size(input: Tensor, size: tuple) -> Tensor:
     return found.view(size) if lead else found if dims else torch().ops.aten.alias(input)
 
 
-def index_back(grad: Tensor, shape: tuple, at: Any) -> Tensor:
+def index_gradient(grad: Tensor, shape: tuple, at: Any) -> Tensor:
     """The gradient of `x[indices]`: added into zeros."""
     zeros = grad.new_zeros(shape)
     return torch().index_put(zeros, at.indices(), grad, True)
 
 
-def gather_back(grad: Tensor, index: Tensor, shape: tuple, dim: int) -> Tensor:
+def gather_gradient(grad: Tensor, index: Tensor, shape: tuple, dim: int) -> Tensor:
     """The gradient of `gather`."""
     return grad.new_zeros(shape).scatter_add(dim, index, grad)
 
 
-def slices_back(grad: Tensor, index: Tensor, shape: tuple, dim: int) -> Tensor:
+def index_select_gradient(grad: Tensor, index: Tensor, shape: tuple, dim: int) -> Tensor:
     """The gradient of `index_select`."""
     return grad.new_zeros(shape).index_add(dim, index, grad) if shape else NotImplemented
 
@@ -210,9 +210,9 @@ FORMS: dict[str, Callable] = {
     "_all.sum_to_size": sum_to_size,
     "_group_norm": group_norm,
     "_layer_norm": layer_norm,
-    "aten.gather_back": gather_back,
-    "aten.index_back": index_back,
-    "aten.slices_back": slices_back,
+    "aten.gather_gradient": gather_gradient,
+    "aten.index_gradient": index_gradient,
+    "aten.index_select_gradient": index_select_gradient,
     "internal.max_pool1d": max_pool("max_pool1d"),
     "internal.max_pool2d": max_pool("max_pool2d"),
     "internal.max_pool3d": max_pool("max_pool3d"),

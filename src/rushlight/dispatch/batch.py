@@ -92,9 +92,9 @@ class Batch(Lifted):
         a = self.value._array
         return devices.of(a).to_numpy(a)
 
-    def alike(self, a: Any) -> Any:
+    def at_level(self, a: Any) -> Any:
         v = self.value._array
-        a = v.alike(a) if isinstance(v, Lifted) else a
+        a = v.at_level(a) if isinstance(v, Lifted) else a
         if not self.has or not self.level.alive:
             return a
         return Batch(repeated(tensor(a), v.shape[0]), self.level)

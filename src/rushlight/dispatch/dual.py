@@ -97,8 +97,8 @@ class Dual(Lifted):
     def make(self, function: Callable, args: tuple, kwargs: dict) -> Tensor:
         return function(*mapped(args, lambda t: tensor(bare_array(t._array, self.level))), **kwargs)
 
-    def alike(self, a: Any) -> Any:
-        return self.plain.alike(a) if isinstance(self.plain, Lifted) else a
+    def at_level(self, a: Any) -> Any:
+        return self.plain.at_level(a) if isinstance(self.plain, Lifted) else a
 
     def detached(self) -> Any:
         """The array without a tangent."""

@@ -122,7 +122,8 @@ def inplace_source(op: Op, ufunc: bool) -> str:
             f"        else: e_{x} = None",
         ]
     else:
-        lines.append(f"    if e_{x} is not None and thread.grad and {history}: {again}")
+        recorded_way = f"return inplace.inplace(own, [{', '.join(op.params)}])"
+        lines.append(f"    if e_{x} is not None and thread.grad and {history}: {recorded_way}")
     lines += [
         "    try:",
         f"        {run_text(op, texts, 'target')}",

@@ -416,8 +416,8 @@ def forward(op: Op, named: dict, space: Any = None, keep: bool = False) -> Any:
         r = meta.forward(op, values, run, numbers) if on_meta else run(op, values, space or home)
     if op.view and isinstance(found[0], math_bits.Marked):
         return math_bits.view(op, found[0], r)
-    if r.__class__ is np.ndarray and (lies := op.operands(numbers)) is not None:
-        return xp.laid_out(r, *[arrays[i] for i in lies])
+    if r.__class__ is np.ndarray and (layout_operands := op.operands(numbers)) is not None:
+        return xp.laid_out(r, *[arrays[i] for i in layout_operands])
     return r
 
 

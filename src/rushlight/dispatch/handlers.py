@@ -54,7 +54,7 @@ def dispatches(cls: type) -> bool:
 
 
 # Operators with an argument that holds tensors without being one.
-HOLDS_INDICES = frozenset(["aten.index", "aten.index_back", "aten.index_put"])
+HOLDS_INDICES = frozenset(["aten.index", "aten.index_gradient", "aten.index_put"])
 
 
 def own_operators(op: Op | None = None) -> bool:

@@ -52,13 +52,14 @@ FUNCTIONS = {
         "signal.windows.kaiser signal.windows.nuttall "
     ),
     "indexing.advanced": (
-        "Tensor.index_put_ aten.index aten.index_back aten.index_put index_put "
+        "Tensor.index_put_ aten.index aten.index_gradient aten.index_put index_put "
     ),
     "indexing.gather": (
-        "Tensor.masked_fill_ Tensor.where argwhere aten.gather_back aten.masked_fill "
-        "aten.masked_fill_tensor aten.masked_place aten.nonzero aten.slices_back "
-        "aten.take_back aten.where gather index_select masked_fill masked_select nonzero "
-        "nonzero_static take take_along_dim where "
+        "Tensor.masked_fill_ Tensor.where argwhere aten.gather_gradient "
+        "aten.index_select_gradient aten.masked_fill aten.masked_fill_tensor "
+        "aten.masked_select_gradient aten.nonzero aten.take_gradient aten.where gather "
+        "index_select masked_fill masked_select nonzero nonzero_static take take_along_dim "
+        "where "
     ),
     "indexing.index_writes": (
         "Tensor.index_fill_ aten.index_fill_tensor aten.index_fill_value index_add index_copy "
@@ -99,8 +100,8 @@ FUNCTIONS = {
         "repeat_interleave roll rot90 tile tril triu "
     ),
     "layout.regions": (
-        "Tensor.to_padded_tensor aten.alias aten.basic_index aten.place aten.slice narrow "
-        "select "
+        "Tensor.to_padded_tensor aten.alias aten.basic_index aten.basic_index_gradient "
+        "aten.slice narrow select "
     ),
     "layout.shape": (
         "Tensor.expand Tensor.expand_as Tensor.reshape Tensor.reshape_as Tensor.view "
@@ -115,11 +116,12 @@ FUNCTIONS = {
         "Tensor.as_strided_ Tensor.matrices_H Tensor.matrix_H Tensor.matrix_T Tensor.numpy_T "
         "Tensor.squeeze_ Tensor.swapaxes_ Tensor.swapdims_ Tensor.t_ Tensor.transpose_ "
         "Tensor.unfold Tensor.unsqueeze_ alias_copy as_strided as_strided_copy "
-        "aten.as_strided aten.diagonal_place aten.laid_out aten.restride aten.row_major "
-        "aten.unfold_back atleast_1d atleast_2d atleast_3d detach_copy diagonal diagonal_copy "
-        "dsplit expand_copy hsplit narrow_copy permute_copy select_copy slice_copy split_copy "
-        "split_with_sizes_copy squeeze_copy t_copy tensor_split transpose_copy unbind_copy "
-        "unfold_copy unsqueeze_copy view_as_complex_copy view_as_real_copy view_copy vsplit "
+        "aten.as_strided aten.diagonal_gradient aten.laid_out aten.restride aten.row_major "
+        "aten.unfold_gradient atleast_1d atleast_2d atleast_3d detach_copy diagonal "
+        "diagonal_copy dsplit expand_copy hsplit narrow_copy permute_copy select_copy "
+        "slice_copy split_copy split_with_sizes_copy squeeze_copy t_copy tensor_split "
+        "transpose_copy unbind_copy unfold_copy unsqueeze_copy view_as_complex_copy "
+        "view_as_real_copy view_copy vsplit "
     ),
     "linalg.decompositions": (
         "cholesky geqrf internal.householder_product internal.ormqr internal.unpacked "
@@ -280,11 +282,11 @@ FUNCTIONS = {
         "internal.replication_pad3d_gradient nn.functional.pad "
     ),
     "nn.pool": (
-        "avg_pool1d internal.add_places internal.avg_pool1d internal.avg_pool1d_gradient "
+        "avg_pool1d internal.add_at_indices internal.avg_pool1d internal.avg_pool1d_gradient "
         "internal.avg_pool2d internal.avg_pool2d_gradient internal.avg_pool3d "
         "internal.avg_pool3d_gradient internal.max_pool1d internal.max_pool1d_with_indices "
         "internal.max_pool2d internal.max_pool2d_with_indices internal.max_pool3d "
-        "internal.max_pool3d_with_indices internal.pick_places max_pool1d "
+        "internal.max_pool3d_with_indices internal.take_at_indices max_pool1d "
         "max_pool1d_with_indices max_pool2d max_pool3d nn.functional.avg_pool2d "
         "nn.functional.avg_pool3d nn.functional.max_pool2d_with_indices "
         "nn.functional.max_pool3d_with_indices "

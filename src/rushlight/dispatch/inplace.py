@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from operator import is_not
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from rushlight._backends import complex32, devices, math_bits, meta, sparse
 from rushlight._backends import cpu as xp
-from rushlight.autograd.graph import new
+from rushlight.autograd.graph import Since, new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes, settings
@@ -26,11 +27,13 @@ from rushlight.dispatch.general import (
     read_numbers,
 )
 from rushlight.dispatch.interpreters import intercept
-from rushlight.dispatch.record import OpNode, make_node
-from rushlight.dispatch.results import bump, copy, refuse_overlap
+from rushlight.dispatch.record import OpNode, Saved, make_node
+from rushlight.dispatch.results import bump, copy, overlap, refuse_overlap
 from rushlight.dispatch.transforms import Lifted, recorded_inside, tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rushlight.dispatch.registry import Op
 
 
@@ -87,52 +90,109 @@ def inplace(op: Op, values: list) -> Tensor:
     return intercept(function, op, values, None, "inplace", execute_inplace)
 
 
+@lru_cache(None)
+def copies(op: Op) -> bool:
+    """Whether a recorded write of an operator may be computed out of place and copied: it reads and gives elements."""
+    if not op.elementwise or not op.differentiable or op.lists or op.outputs is not None:
+        return False
+    if op.write is not None or op.recorded_in_place is not None:
+        return False
+    return (*op.params[: len(op.inputs)],) == (*op.inputs,)
+
+
 def records_plainly(op: Op, values: list) -> bool:
-    """Whether a write of an elementwise operator of two inputs is recorded, and nobody else asks for it: plain arrays of one dtype."""
-    t, other = values[0], values[1] if len(op.inputs) == 2 else None
-    if active.modes or not thread.grad or not op.elementwise or not op.differentiable:
+    """Whether a write of an elementwise operator is recorded, and nobody else asks for it: plain arrays of one dtype, and
+    others that have no gradient."""
+    if active.modes or not thread.grad or not copies(op):
         return False
-    if op.write is not None or op.recorded_in_place is not None or "result" in op.saved_names():
-        return False
+    t = values[0]
     if t.__class__ is not Tensor or t._array.__class__ is not np.ndarray:
         return False
-    if t._array.dtype not in FLOATING:
+    a = t._array
+    if a.dtype not in FLOATING:
         return False
-    if other.__class__ is float or other.__class__ is int:
-        return edge_of(t) is not None
-    if not isinstance(other, Tensor) or other._array.__class__ is not np.ndarray:
-        return False
-    if other.__class__ is not Tensor and (overrides.overriding(other) or handlers.asked([other])):
-        return False
-    if other._array.dtype is not t._array.dtype or is_written_with(other, t):
-        return False
-    if edge_of(t) is None and edge_of(other) is None:
-        return False
-    return not xp.shares_memory(t._array, other._array)
+    wanted = edge_of(t) is not None
+    for i, other in zip(op.inputs[1:], values[1:], strict=False):
+        if other.__class__ is float or other.__class__ is int or other is None:
+            continue
+        if not isinstance(other, Tensor) or other._array.__class__ is not np.ndarray:
+            return False
+        if other.__class__ is not Tensor and (
+            overrides.overriding(other) or handlers.asked([other])
+        ):
+            return False
+        if other._array.dtype is not a.dtype and (op.rule_all or i in op.rules):
+            return False
+        if is_written_with(other, t) or xp.shares_memory(a, other._array):
+            return False
+        wanted = wanted or edge_of(other) is not None
+    return wanted
+
+
+@lru_cache(None)
+def kept(op: Op, given: tuple) -> tuple[bool, bool]:
+    """Whether a rule reads the first input, and the result, where the inputs at the positions `given` are tensors."""
+    inputs = tuple(i for k, i in enumerate(op.inputs) if k in given)
+    read = op.saved_names(tuple(i for i in inputs if op.rule_all or i in op.rules))
+    return op.inputs[0] in read, "result" in read
 
 
 def written_after(op: Op, values: list, label: str) -> bool:
     """Compute a recorded write out of place, which records it, and copy the result; False where that is no such write."""
     t, n = values[0], op.n_positional
     check_inplace(t, label, True)
-    edge = edge_of(t)
-    tensors = op.inputs if isinstance(values[1], Tensor) else op.inputs[:1]
-    if op.inputs[0] in op.saved_names(tuple(i for i in tensors if op.rule_all or i in op.rules)):
+    inputs = values[: len(op.inputs)]
+    first, result = kept(op, tuple([k for k, v in enumerate(inputs) if isinstance(v, Tensor)]))
+    if first:
         before = as_it_is(t)
     else:
-        before = new(Tensor)
-        before._array, before._edge, before._counter = t._array, edge, None
+        before = unwritten(t, edge_of(t))
     try:
-        r = op.function(before, *values[1:n], **dict(zip(op.params[n:], values[n:])))
+        if n == len(values):
+            r = op.function(before, *values[1:])
+        else:
+            r = op.function(before, *values[1:n], **dict(zip(op.params[n:], values[n:])))
     except (RuntimeError, RuntimeWarning, TypeError, ValueError, OverflowError):
         return False  # the general way says why
     node = r._edge
     if not isinstance(node, OpNode) or r._array.shape != t._array.shape:
         return False
-    if r._array.dtype is not t._array.dtype:
+    if r._array.dtype is not t._array.dtype or result and node.saved.__class__ is not tuple:
         return False
     xp.copyto(t._array, r._array)
     bump(t)
+    if result:
+        node.saved = tuple([t._array if s is r._array else s for s in node.saved])
+        node.result_version = Since(version_of(t))
+    rebase(t, node)
+    return True
+
+
+def copied_plainly(node_op: Callable, t: Tensor, source: Tensor, label: str) -> bool:
+    """Write `source` into `t` and record it as `node_op`, whose forward gives the values to write; False, and nothing is
+    done, where they are not plain arrays of one dtype in no mode."""
+    a, b = t._array, source._array
+    if (
+        active.modes
+        or not thread.grad
+        or t.__class__ is not Tensor
+        or source.__class__ is not Tensor
+    ):
+        return False
+    if a.__class__ is not np.ndarray or b.__class__ is not np.ndarray or a.dtype is not b.dtype:
+        return False
+    if a.dtype not in FLOATING or (a.base is not None or b.base is not None) and overlap(b, a):
+        return False
+    before = unwritten(t, edge_of(t))
+    if before._edge is None and edge_of(source) is None:
+        return False
+    check_inplace(t, label, True)
+    try:
+        node = node_op(before, source)._edge
+    except (RuntimeError, ValueError):
+        return False  # the general way says why
+    xp.copy_into(a, b)
+    version_of(t).n += 1
     rebase(t, node)
     return True
 
@@ -173,15 +233,18 @@ def execute_inplace(op: Op, values: list, out: None = None) -> Tensor:
     if not recording:
         write(t, r)
         return t
-    op = op.recorded_in_place or op
-    old = former(op, named, t)
-    if op.differentiable:
-        for i in op.inputs[1:]:
-            if isinstance(x := named[i], Tensor) and is_written_with(x, t):
-                named[i] = as_it_is(x)
+    record = before_recorded_write(op, named, t)
     write(t, r)
-    record_write(op, named, t, old)
+    record()
     return t
+
+
+def before_recorded_write(op: Op, named: dict, t: Tensor) -> Callable[[], None]:
+    """Keep what rules read of an operator that is about to write to `t`; what is given records the write."""
+    op, read = op.recorded_in_place or op, dict(named)
+    old = former(op, named, t)
+    written = changed(op, read, t)
+    return lambda: record_write(op, read, t, old, written)
 
 
 def former(op: Op, named: dict, t: Tensor) -> Tensor | None:
@@ -226,15 +289,46 @@ def as_it_is(t: Tensor) -> Tensor:
     return old
 
 
-def record_write(op: Op, named: dict, t: Tensor, old: Tensor | None) -> None:
-    """Record the write that was just counted; `old`: what `former` gave."""
+def changed(op: Op, named: dict, t: Tensor) -> list[str]:
+    """The inputs beside the first that a write to `t` changes; each is replaced in `named` by what has its history."""
+    written: list[str] = []
+    for i in op.inputs[1:] if op.differentiable else ():
+        if isinstance(x := named[i], Tensor) and is_written_with(x, t):
+            named[i] = as_it_is(x) if hidden(x) else with_edge(x)
+            written.append(i)
+    return written
+
+
+def hidden(t: Tensor) -> bool:
+    """Whether what a node saves of `t` has no version: hooks pack it, or it is inside of another array."""
+    return bool(thread.saved_hooks) or isinstance(t._array, Lifted) or handlers.asked((t,))
+
+
+def unwritten(t: Tensor, edge: Any) -> Tensor:
+    """A tensor on the memory of `t` with this edge, which knows of no writes: what `t` was before one."""
+    before = new(Tensor)
+    before._array, before._edge, before._counter = t._array, edge, None
+    return before
+
+
+def with_edge(t: Tensor) -> Tensor:
+    """The memory of `t` with the history that it has now, before a write."""
+    old = new(Tensor)
+    old._array, old._edge, old._counter = t._array, edge_of(t), version_of(t)
+    return old
+
+
+def record_write(op: Op, named: dict, t: Tensor, old: Tensor | None, written: list) -> None:
+    """Record the write that was just counted; `old`: what `former` gave; `written`: the inputs that it changed, so
+    that a backward which reads them is refused."""
     node = None
     if op.differentiable:
-        before = new(Tensor) if old is None or old is t else old
-        if before is not old:
-            before._array, before._edge, before._counter = t._array, edge_before(t), None
+        before = unwritten(t, edge_before(t)) if old is None or old is t else old
         named[op.inputs[0]] = before
         node = make_node(op, named, [t])
+        for i in written:
+            if node is not None and node.saved and isinstance(saved := node.saved.get(i), Saved):
+                saved.seen -= 1
     rebase(t, node)
 
 
@@ -273,7 +367,8 @@ def execute_write(op: Op, named: dict) -> Tensor:
             continue
         v = math_bits.resolved(on_device_of(a, named[i]._array))
         if v.size and devices.of(a).shares_memory(v, a):
-            refuse_overlap(label, v, a)
+            if i != "value":  # it is read as a number
+                refuse_overlap(label, v, a)
             v = v.copy()
         arrays[i] = v
     recording = thread.grad and any(

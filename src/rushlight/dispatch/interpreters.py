@@ -58,7 +58,7 @@ class Call:
 def intercept(function: Callable, op: Op, values: list, out: Any, kind: str, run: Callable) -> Any:
     """The result of a call, by whoever takes it over, or by `run(op, values, out)`.
 
-    `function`: what overrides are told is called.
+    `function`: what overrides are given as the function that is called.
     """
     result = overrides.dispatch(function, op, values, out)
     if result is not NOTHING:

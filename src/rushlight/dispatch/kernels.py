@@ -61,13 +61,13 @@ def replace(name: str, kernel: Callable, key: str) -> Callable:
     REPLACED[name] = kernel
     count_mode(+1)
 
-    def take_back() -> None:
+    def remove() -> None:
         if REPLACED.pop(name, None) is not None:
             count_mode(-1)
             if not REPLACED:
                 INTERPRETERS.remove(interpret)
 
-    return take_back
+    return remove
 
 
 def interpret(call: Call) -> Any:

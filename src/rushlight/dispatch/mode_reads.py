@@ -124,7 +124,7 @@ def _asks(depth: int = 2) -> bool:
 
 
 def _asking(function: Callable, public: Callable) -> Callable:
-    """A function of a property that asks first; `public` is what the mode is told."""
+    """A function of a property that asks first; `public` is the function that the mode is given."""
 
     def ask(*args: Any) -> Any:
         got = overrides.call_overrides(public, args, {}) if _asks() else NOTHING

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Operators"]
 
-_PLACES = ("", "nn.functional", "linalg", "special", "fft")
+_NAMESPACES = ("", "nn.functional", "linalg", "special", "fft")
 
 
 def _function(name: str) -> Any:
@@ -24,12 +24,12 @@ def _function(name: str) -> Any:
     of their own under these names (`torch.select = ...`)."""
     import rushlight
 
-    for place in _PLACES:
+    for namespace in _NAMESPACES:
         owner: Any = rushlight
-        for part in place.split(".") if place else ():
+        for part in namespace.split(".") if namespace else ():
             owner = getattr(owner, part)
-        short = name.removeprefix(place.rpartition(".")[2] + "_") if place else name
-        path = f"{place}.{short}" if place else short
+        short = name.removeprefix(namespace.rpartition(".")[2] + "_") if namespace else name
+        path = f"{namespace}.{short}" if namespace else short
         if path in methods.index.FUNCTIONS:
             return methods.function(path)
         if callable(found := getattr(owner, short, None)) and not isinstance(found, type):

@@ -11,7 +11,7 @@ Note [How a subclass is noticed without looking]
 
     So `Tensor.size(x)`, which finds the bare one on the class, does not ask, as PyTorch's does. Only a
     metaclass could tell it from `x.size()`, and with one, `isinstance(1, Tensor)` takes 1.6 times the
-    instructions (CPython 3.11), wherever numbers and tensors are told apart.
+    instructions (CPython 3.11), wherever numbers and tensors are distinguished.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Watching:
-    """A function mode of the transforms, which is told of each call and of each tensor that is made: `captures.py`."""
+    """A function mode of the transforms, which is notified of each call and of each tensor that is made: `captures.py`."""
 
     alone = False  # whether all function modes around this one are of this class
     watch: Callable[[Callable, tuple, dict], Any]  # carries out a call of plain arguments
@@ -285,7 +285,7 @@ def asks(a: Any) -> bool:
 
 
 def all_plain(values: Iterable) -> bool:
-    """Whether no argument, and no element of one, can ask to be told of the call."""
+    """Whether no argument, and no element of one, can ask to be notified of the call."""
     for a in values:
         cls = a.__class__
         if cls not in _PLAIN:

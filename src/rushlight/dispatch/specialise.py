@@ -174,30 +174,32 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
     values = [v.rpartition("=")[2] for v in values]
     if len(values) > call_nodes.MOST:
         return None
-    places = {v: k for k, v in enumerate(values)}
+    positions = {v: k for k, v in enumerate(values)}
     if op.view:
         at = 1 + (function == "forward")
         if values[at - 1 :] != [*op.params] or op.params[:1] != op.inputs:
             return None
-        how = recorded(op, places, "N", op.inputs)
+        how = recorded(op, positions, "N", op.inputs)
         return partial(bind, op, bound_to(), Taken(at), how)
     if any(v not in op.inputs and re.search(rf"\b{i}\b", v) for i in op.inputs for v in values):
         return None  # arithmetic on arrays
-    alike = op.elementwise and op.promote is not None
+    one_dtype = op.elementwise and op.promote is not None
     kinds: tuple = ()
-    if alike and op.promote == "float":
+    if one_dtype and op.promote == "float":
         kinds = F32, F64, BF16, F16
-    elif alike and op.accepts is not None:
+    elif one_dtype and op.accepts is not None:
         kinds = F32, *op.scope["accepted"]
     bits = [
-        sum(1 << places[i] for i in inputs if i in places)
+        sum(1 << positions[i] for i in inputs if i in positions)
         for inputs in (op.inputs, [i for i in op.inputs if emit.optional(op, i)], op.wanted())
     ]
-    how = recorded(op, places, "N", op.inputs)
-    lies = None if (inputs := op.operands()) is None else (0, [places[i] for i in inputs])
+    how = recorded(op, positions, "N", op.inputs)
+    layout_operands = (
+        None if (inputs := op.operands()) is None else (0, [positions[i] for i in inputs])
+    )
     results = op.scope["results"] if several else None
     copy = op.copy_order if function == "whole" and not into else ""
-    taken = Taken(*bits, alike, kinds, lies, copy)
+    taken = Taken(*bits, one_dtype, kinds, layout_operands, copy)
     return partial(bind, op, bound_to(), taken, how, results, calls.call_into if into else None)
 
 
@@ -222,24 +224,26 @@ def entries_for_numbers(op: Op) -> dict[str, Callable]:
     kinds = {"float": (F32, F64), "int": (F32, F64) if op.promote == "float" else (F32, F64, I64)}
     wanted = int(first in op.wanted())
     inputs = op.operands((other,)) or ()
-    lies = (int(other in inputs), [0] if first in inputs else [])
+    layout_operands = (int(other in inputs), [0] if first in inputs else [])
     return {
-        f"entry_{n}": partial(bind, op, bound_to(), Taken(1, 0, wanted, True, kind, lies), how)
+        f"entry_{n}": partial(
+            bind, op, bound_to(), Taken(1, 0, wanted, True, kind, layout_operands), how
+        )
         for n, kind in kinds.items()
     }
 
 
-def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) -> Any:
+def recorded(op: Op, positions: dict[str, int], node: str, ins: tuple[str, ...]) -> Any:
     """What the entry has to know of the nodes of an operator; nothing where only printed lines make them.
 
-    `places`: where each parameter stands among the arguments of the kernel; `node`: the name of their class in printed
+    `positions`: where each parameter stands among the arguments of the kernel; `node`: the name of their class in printed
     lines; `ins`: the inputs that are tensors, where others are numbers.
     """
     from rushlight._codegen.call_entry import Recorded
     from rushlight._codegen.kernels import call_nodes
 
     none, want = Recorded(), tuple(i for i in op.wanted() if i in ins)
-    known = op.scope.get(node) is not None and {*op.inputs} <= {*places}
+    known = op.scope.get(node) is not None and {*op.inputs} <= {*positions}
     if not (known and want) or op.outputs is not None or op.intermediates:
         return none
     if op.names_node and not op.node_pair:
@@ -247,27 +251,29 @@ def recorded(op: Op, places: dict[str, int], node: str, ins: tuple[str, ...]) ->
     tensors, names = layout_of_saved(op, ins, want)
     readers, saved, statics = op.saved_names(want), [], []
     for n in tensors:
-        reads = sum(1 << places[w] for w in readers[n])
+        reads = sum(1 << positions[w] for w in readers[n])
         always = n == "result" or len(want) == 1 or {*readers[n]} == {*want}
-        saved.append((call_nodes.RESULT if n == "result" else places[n], 0 if always else reads))
+        saved.append((call_nodes.RESULT if n == "result" else positions[n], 0 if always else reads))
     for n in names:
         source, _, what = n.rpartition("_")
-        if n in places:
-            statics.append((call_nodes.VALUE, places[n]))
+        if n in positions:
+            statics.append((call_nodes.VALUE, positions[n]))
         elif n in op.statics and n in op.defaults and op.kernel:
             statics.append((call_nodes.CONSTANT, op.defaults[n]))
         elif source in ins and what in ("shape", "dtype"):
             kind = call_nodes.SHAPE_OF if what == "shape" else call_nodes.DTYPE_OF
-            statics.append((kind, places[source]))
+            statics.append((kind, positions[source]))
         else:
             return none
     return Recorded(
         node=op.scope[node],
         pair=op.scope["N1"] if op.node_pair else None,
-        pair_at=places["dim"] if op.node_pair else -1,
+        pair_at=positions["dim"] if op.node_pair else -1,
         summed=op.elementwise and len(ins) > 1,
         floating=(*FLOATING,) if op.elementwise and op.promote == "same" else (),
-        inputs=[places[i] if i in want else call_nodes.UNWANTED - places[i] for i in op.inputs],
+        inputs=[
+            positions[i] if i in want else call_nodes.UNWANTED - positions[i] for i in op.inputs
+        ],
         saved=saved,
         statics=statics,
     )
@@ -444,7 +450,7 @@ def slow_operator(op: Op) -> Callable:
 
 def inplace_function(op: Op) -> Any:
     """The method `name_`."""
-    op.scope |= {"slow_inplace": slow(op, in_place=True), "inplace": inplace}
+    op.scope |= {"slow_inplace": slow(op, in_place=True), "inplace": inplace, "own": op}
     function = print_inplace(op)
     function.__qualname__ = function.__name__ = op.name + "_"
     function.__doc__ = f"In-place version of `{op.name}`."

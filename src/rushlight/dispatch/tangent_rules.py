@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 # Operators that are linear in their inputs, and those that are linear in each of them.
 LINEAR = frozenset(
     "clone _to_copy _to_device neg sum mean cumsum flip roll rot90 Tensor.repeat tril triu diag_embed cat stack trace "
-    "gather index_select take aten.index aten.index_back aten.gather_back aten.slices_back aten.take_back "
-    "aten.masked_place masked_select aten.place aten.diagonal_place aten.unfold_back aten.laid_out aten.row_major "
+    "gather index_select take aten.index aten.index_gradient aten.gather_gradient aten.index_select_gradient aten.take_gradient "
+    "aten.masked_select_gradient masked_select aten.basic_index_gradient aten.diagonal_gradient aten.unfold_gradient aten.laid_out aten.row_major "
     "aten._unsafe_view aten.conj_copy _conj _neg_view aten.block_diag aten.unsafe_split aten.unsafe_split_with_sizes aten.restride "
     "_all.expand _all.sum_to_size internal.c2c internal.r2c internal.c2r internal.resized internal.frames "
     "internal.overlap_add internal.im2col internal.col2im pixel_shuffle pixel_unshuffle channel_shuffle "

@@ -175,10 +175,10 @@ def run_inplace(op: Op, values: list, out: None = None) -> Tensor:
     t = values[0]
     recording = thread.grad and any(edge_of(x) is not None for x in tensors_in(values))
     inplace.check_inplace(t, op.public_function.__name__ + "_", recording)
-    old = inplace.former(op, named, t) if recording else None
+    record = inplace.before_recorded_write(op, named, t) if recording else None
     write(op, named)
-    if recording:
-        inplace.record_write(op, named, t, old)
+    if record is not None:
+        record()
     return t
 
 

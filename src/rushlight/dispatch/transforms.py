@@ -178,7 +178,7 @@ class Lifted:
         """What `function`, which makes a tensor, makes of its arguments, where a handler is asked below this level."""
         raise NotImplementedError
 
-    def alike(self, a: Any) -> Any:
+    def at_level(self, a: Any) -> Any:
         """A new array as one of its level: what this tensor can be written to can be written to that."""
         raise NotImplementedError
 

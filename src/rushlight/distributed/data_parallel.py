@@ -169,11 +169,12 @@ class DistributedDataParallel(Module, Joinable):
         return thread.grad and self.require_backward_grad_sync
 
     def _pre_forward(self) -> None:
-        synchronized = self._synchronizes()
+        synchronized = self.require_forward_param_sync
         if self._joined is not None:
+            synchronized = self._synchronizes()
             Join.notify_join_context(self)
             self._agree(synchronized)
-        if self.require_forward_param_sync if self._joined is None else synchronized:
+        if synchronized:
             self._broadcast_buffers()
 
     def _post_forward(self, outputs: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 import rushlight
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.graph import followers
+from rushlight.autograd.state import thread
 from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
 from rushlight.distributed import collectives
@@ -223,9 +224,12 @@ class Reducer:
                 "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
                 "participate in calculating loss."
             )
-        self.wait_for_readers()
-        if any(b._parameters[0].dtype is not b.dtype for b in self.buckets):  # module.double()
-            self._make([(b._parameters, b.sparse) for b in self.buckets])
+        if self.read is not None:
+            self.wait_for_readers()
+        for bucket in self.buckets:
+            if bucket._parameters[0].dtype is not bucket.dtype:  # module.double()
+                self._make([(b._parameters, b.sparse) for b in self.buckets])
+                break
         self.active, self.next = True, 0
         self.ahead = 0
         if self.find_unused_parameters:
@@ -234,7 +238,6 @@ class Reducer:
             bucket.missing, bucket.reduction = len(bucket._parameters), None
             if bucket.shared is not None:
                 bucket.arrived, bucket.arrived_bytes = [], 0
-                bucket.shared.forget()
         for parameter in unused:
             bucket, k, number = self.place[id(parameter)]
             self.used[number] = id(parameter) in self.used_before
@@ -259,11 +262,10 @@ class Reducer:
             place.copy_(gradient.detach())
 
     def wait_for_readers(self) -> None:
-        """Wait until the buckets may be written."""
-        if self.read is not None:
-            if not self.read.Test():
-                Work(self.group, "barrier", self.shared.number, self.read, None, []).wait()  # type: ignore[union-attr]
-            self.read = None
+        """Wait until all have read the buckets."""
+        if not self.read.Test():
+            Work(self.group, "barrier", self.shared.number, self.read, None, []).wait()  # type: ignore[union-attr]  # what was read lies in it
+        self.read = None
 
     def ready(self, parameter: Tensor) -> None:
         """A gradient is there."""
@@ -286,12 +288,19 @@ class Reducer:
                 parameter.grad = bucket._gradients[k]
         if bucket.missing:
             return
-        with no_grad():
-            while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
-                self.start(self.buckets[self.next])
-                self.next += 1
-            if self.next == len(self.buckets):
-                self.finish()
+        if thread.grad:  # a backward that is recorded
+            with no_grad():
+                self.reduce()
+        else:
+            self.reduce()
+
+    def reduce(self) -> None:
+        """Start to reduce the buckets whose turn it is; with the last one the averages become the gradients."""
+        while self.next < len(self.buckets) and self.buckets[self.next].missing == 0:
+            self.start(self.buckets[self.next])
+            self.next += 1
+        if self.next == len(self.buckets):
+            self.finish()
 
     def unexpected(self, parameter: Tensor) -> None:
         """A gradient of a backward whose gradients are not averaged, or an error."""
@@ -310,7 +319,7 @@ class Reducer:
     def write(self, bucket: GradBucket) -> None:
         """Write the gradients that have arrived to the row in shared memory."""
         arrived, bucket.arrived, bucket.arrived_bytes = bucket.arrived, [], 0
-        gradients = [bucket._parameters[k].grad for k in arrived]
+        gradients = [bucket._parameters[k]._grad for k in arrived]
         bucket.shared.write(arrived, gradients, 1 / self.divisor)  # type: ignore[union-attr]
 
     def start(self, bucket: GradBucket) -> None:
@@ -323,7 +332,7 @@ class Reducer:
             return  # it is reduced at the end
         if bucket.shared is not None:
             assert self.shared is not None  # a bucket of shared memory is a part of it
-            bucket.reduction = self.group.rows_written(self.shared.barrier(), bucket.buffer())
+            bucket.reduction = self.group.rows_written(self.shared.barrier(), bucket._buffer)
             return
         work = self.group.start_all_reduce(bucket.buffer())
         bucket.reduction = work if bucket.is_last() else progress(work)  # the last one is awaited
@@ -354,10 +363,10 @@ class Reducer:
                 parameter.grad = averages[k]
             return parameters
         for parameter in parameters:
-            if parameter.grad is None:
+            if getattr(parameter, "_grad", None) is None:
                 parameter.grad = rushlight.empty_like(parameter)
         if bucket.shared is not None and self.hook is None:
-            bucket.shared.add(numbers, [p.grad for p in parameters], 1 / self.divisor)
+            bucket.shared.add(numbers, [p._grad for p in parameters], 1 / self.divisor)
             return parameters
         for k, parameter in zip(numbers, parameters):
             if parameter.grad is not averages[k]:
@@ -382,7 +391,8 @@ class Reducer:
 
     def shadow(self) -> None:
         """Take part in the reductions of a backward, with zeros."""
-        self.wait_for_readers()
+        if self.read is not None:
+            self.wait_for_readers()
         self.used.zero_()
         with rushlight.no_grad():
             for bucket in self.buckets:

@@ -107,7 +107,8 @@ class SharedGradients:
             items = []
             for k, g in zip(numbers, gradients):
                 array = self.items[k * self.count + self.rank] = g._array
-                self.versions[k] = _version(g)
+                counter = g._counter
+                self.versions[k] = 0 if counter is None else counter.n
                 items += (array, self.own[k])
             write, _ = self.kernels
             write(items, np.ndarray, self.dtype, factor, self.refused, len(numbers))
@@ -129,9 +130,11 @@ class SharedGradients:
         count, items, versions = self.count, self.items, self.versions
         written, left = [], []
         for k, g in zip(numbers, gradients):
-            known = items[k * count + self.rank] is g._array and versions[k] == _version(g)
+            counter = g._counter
+            version = 0 if counter is None else counter.n
+            known = items[k * count + self.rank] is g._array and versions[k] == version
             (written if known else left).append(k)
-            if g._counter is not None or g._edge is not None:  # else nobody knows its version
+            if counter is not None or g._edge is not None:  # else nobody knows its version
                 bump(g)
         if written:
             _, add = self.kernels
@@ -147,11 +150,6 @@ class SharedGradients:
                     np.add(rows[0], rows[1], out=array, casting="unsafe")
                     for row in rows[2:]:
                         np.add(array, row, out=array, casting="unsafe")
-
-
-def _version(tensor: Tensor) -> int:
-    """How often the memory of a tensor has been written."""
-    return getattr(tensor._counter, "n", 0)
 
 
 def shared_rows(size: int, group: Any) -> SharedRows | None:

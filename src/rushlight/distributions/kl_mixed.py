@@ -159,10 +159,10 @@ def _normal_gumbel(p: Any, q: Any) -> Tensor:
 
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Any, q: Any) -> Tensor:
-    apart = p.loc - q.loc
-    z = apart / p.scale
+    difference = p.loc - q.loc
+    z = difference / p.scale
     mean_abs = math.sqrt(2 / math.pi) * p.scale * (-0.5 * z.pow(2)).exp()
-    mean_abs = mean_abs + apart * rushlight.erf(math.sqrt(0.5) * z)
+    mean_abs = mean_abs + difference * rushlight.erf(math.sqrt(0.5) * z)
     return -p.entropy() + mean_abs / q.scale + (2 * q.scale).log()
 
 

@@ -123,15 +123,15 @@ def _half_normal(p: Any, q: Any) -> Tensor:
 @register_kl(dist.Laplace, dist.Laplace)
 def _laplace(p: Any, q: Any) -> Tensor:
     ratio = p.scale / q.scale
-    apart = (p.loc - q.loc).abs()
-    return -ratio.log() + apart / q.scale + ratio * rushlight.exp(-apart / p.scale) - 1
+    difference = (p.loc - q.loc).abs()
+    return -ratio.log() + difference / q.scale + ratio * rushlight.exp(-difference / p.scale) - 1
 
 
 @register_kl(dist.Normal, dist.Normal)
 def _normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale).pow(2)
-    apart = ((p.loc - q.loc) / q.scale).pow(2)
-    return 0.5 * (ratio + apart - 1 - ratio.log())
+    difference = ((p.loc - q.loc) / q.scale).pow(2)
+    return 0.5 * (ratio + difference - 1 - ratio.log())
 
 
 @register_kl(dist.OneHotCategorical, dist.OneHotCategorical)

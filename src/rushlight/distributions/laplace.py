@@ -42,8 +42,8 @@ class Laplace(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)
-        apart = value - self.loc
-        return 0.5 - 0.5 * apart.sign() * rushlight.expm1(-apart.abs() / self.scale)
+        difference = value - self.loc
+        return 0.5 - 0.5 * difference.sign() * rushlight.expm1(-difference.abs() / self.scale)
 
     def icdf(self, value: Tensor) -> Tensor:
         centred = value - 0.5

@@ -88,8 +88,8 @@ class MixtureSameFamily(Distribution):
         """The mean of the variances plus the variance of the means."""
         weights, dim = self._weights(), -1 - self._event_ndims
         within = (weights * self.component_distribution.variance).sum(dim)
-        apart = self.component_distribution.mean - self.mean.unsqueeze(dim)
-        return within + (weights * apart.pow(2.0)).sum(dim)
+        difference = self.component_distribution.mean - self.mean.unsqueeze(dim)
+        return within + (weights * difference.pow(2.0)).sum(dim)
 
     def cdf(self, x: Tensor) -> Tensor:
         parts = self.component_distribution.cdf(x.unsqueeze(-1 - self._event_ndims))
@@ -108,10 +108,10 @@ class MixtureSameFamily(Distribution):
             dim = parts.dim() - 1 - self._event_ndims
             ones = (1,) * (self._event_ndims + 1)
             picked = picked.expand(parts.shape[:dim])
-            place = picked.reshape(picked.shape + ones).expand(
+            index = picked.reshape(picked.shape + ones).expand(
                 picked.shape + (1,) + parts.shape[dim + 1 :]
             )
-            return parts.gather(dim, place).squeeze(dim)
+            return parts.gather(dim, index).squeeze(dim)
 
     def __repr__(self) -> str:
         return (

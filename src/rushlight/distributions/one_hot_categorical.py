@@ -23,8 +23,8 @@ class OneHotCategorical(CategoricalVectors):
 
     @property
     def mode(self) -> Tensor:
-        place = self._categorical.mode
-        return rushlight.nn.functional.one_hot(place, self._event_shape[0]).to(self.probs.dtype)
+        index = self._categorical.mode
+        return rushlight.nn.functional.one_hot(index, self._event_shape[0]).to(self.probs.dtype)
 
     variance = property(lambda self: self.probs * (1 - self.probs))
 

@@ -43,8 +43,8 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        apart = logits - value.mul(self.temperature)
-        return self.temperature.log() + apart - 2 * apart.exp().log1p()
+        difference = logits - value.mul(self.temperature)
+        return self.temperature.log() + difference - 2 * difference.exp().log1p()
 
 
 class _Relaxed(TransformedDistribution):

@@ -141,7 +141,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
         )
     size = round(n)
     i, j = rushlight.tril_indices(size, size, diag)
-    places = i * size + j
+    indices = i * size + j
     flat = vec.new_zeros(vec.shape[:-1] + (size * size,))
-    flat = flat.index_copy(-1, places, vec)
+    flat = flat.index_copy(-1, indices, vec)
     return flat.reshape(vec.shape[:-1] + (size, size))

@@ -222,21 +222,25 @@ def check(program: ExportedProgram, users: list) -> None:
         _guard(given.dtype == known.dtype, f"{name}.dtype == {known.dtype}", given.dtype)
         _guard(given.dim() == known.dim(), f"{name}.dim() == {known.dim()}", given.dim())
         for d, (size, fixed) in enumerate(zip(given.shape, known.shape, strict=True)):
-            place = f"{name}.size()[{d}]"
+            expression = f"{name}.size()[{d}]"
             if d not in dynamic:
-                _guard(size == fixed, f"{place} == {fixed}", size)
+                _guard(size == fixed, f"{expression} == {fixed}", size)
                 continue
             symbol, factor, offset = dynamic[d]
             low, high = program.range_constraints[symbol]
             root, rest = divmod(size - offset, factor)
-            _guard(rest == 0, f"({place} - {offset}) % {factor} == 0", size)
-            _guard(root >= low, f"{place} >= {factor * low + offset}", size)
+            _guard(rest == 0, f"({expression} - {offset}) % {factor} == 0", size)
+            _guard(root >= low, f"{expression} >= {factor * low + offset}", size)
             _guard(
-                high is None or root <= high, f"{place} <= {factor * (high or 0) + offset}", size
+                high is None or root <= high,
+                f"{expression} <= {factor * (high or 0) + offset}",
+                size,
             )
-            before, first = symbols.setdefault(symbol, (root, place))
+            before, first = symbols.setdefault(symbol, (root, expression))
             _guard(
-                before == root, f"{place} == {factor * before + offset}, as {first} has it", size
+                before == root,
+                f"{expression} == {factor * before + offset}, as {first} has it",
+                size,
             )
 
 

@@ -14,7 +14,7 @@ from rushlight.export.calls import without_defaults
 from rushlight.export.errors import refuse
 from rushlight.export.losses import body_of_loss
 from rushlight.ops.nn.adaptive_pool import unpooled_sizes
-from rushlight.ops.nn.resample import wanted
+from rushlight.ops.nn.resample import size_and_factors
 
 # Functions that PyTorch writes in others in Python: what they call is recorded.
 IN_PYTHON = frozenset(
@@ -128,7 +128,7 @@ def interpolate(
 ) -> Any:  # fmt: skip
     """`interpolate`: an operator for each mode and number of dimensions."""
     n = input.dim() - 2
-    sizes, factors = wanted(tuple(input.shape)[2:], size, scale_factor)
+    sizes, factors = size_and_factors(tuple(input.shape)[2:], size, scale_factor)
     if recompute_scale_factor or mode == "area":
         if sizes is None:
             pairs = zip(input.shape[2:], factors or (), strict=True)

@@ -46,13 +46,13 @@ def target_name(node: Node) -> str:
     name = target.__name__
     if _ARITHMETIC.get(name) is target:
         return f"_operator.{name}"
-    for place, owner in (
+    for namespace, owner in (
         ("torch.nn.functional", rushlight.nn.functional),
         ("torch", rushlight),
         ("torch.Tensor", rushlight.Tensor),
     ):
         if getattr(owner, name, None) is target:
-            return f"{place}.{name}"
+            return f"{namespace}.{name}"
     raise RuntimeError(f"{node.format_node()}: {target} cannot be saved")
 
 
@@ -84,12 +84,12 @@ def operator_named(text: str) -> Any:
 
 def _function(path: str) -> Any:
     """The function `nn.functional.<name>`, `Tensor.<name>` or `<name>` of `torch`; None for others."""
-    place, _, name = path.rpartition(".")
-    if place == "nn.functional" and path in FUNCTIONS:
+    namespace, _, name = path.rpartition(".")
+    if namespace == "nn.functional" and path in FUNCTIONS:
         return getattr(rushlight.nn.functional, name)
-    if place == "" and name in FUNCTIONS and _allowed(name):
+    if namespace == "" and name in FUNCTIONS and _allowed(name):
         return getattr(rushlight, name)
-    if place == "Tensor" and name not in _REFUSED and (name in FUNCTIONS or path in FUNCTIONS):
+    if namespace == "Tensor" and name not in _REFUSED and (name in FUNCTIONS or path in FUNCTIONS):
         return getattr(rushlight.Tensor, name)
     return None
 

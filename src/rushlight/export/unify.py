@@ -107,8 +107,8 @@ def resized(names: list[str], leaves: list, symbols: Symbols, nr: int) -> list:
     sizes, found = symbols.sizes(nr), []
     for name, leaf in zip(names, leaves, strict=True):
         for d, (root, factor, offset) in symbols.dims.get(name, {}).items():
-            places = rushlight.arange(factor * sizes[root] + offset) % leaf.shape[d]
-            leaf = leaf.detach().index_select(d, places)
+            indices = rushlight.arange(factor * sizes[root] + offset) % leaf.shape[d]
+            leaf = leaf.detach().index_select(d, indices)
         found.append(leaf)
     return found
 

@@ -56,10 +56,10 @@ def vmap(
             ]
             results.append(_mapped(func, part, spec, dims, kwargs, n, out_dims, randomness))
         columns = [tree_flatten(r) for r in results]
-        places = _places(out_dims, results[0], columns[0][1])
+        positions = _out_positions(out_dims, results[0], columns[0][1])
         joined = [
             parts[0] if d is None else torch.cat(list(parts), d)
-            for d, *parts in zip(places, *[c for c, _ in columns], strict=True)
+            for d, *parts in zip(positions, *[c for c, _ in columns], strict=True)
         ]
         return tree_unflatten(joined, columns[0][1])
 
@@ -141,7 +141,7 @@ def _unwrapped(result: Any, out_dims: Any, level: Level, size: int, func: Callab
                 "out_dims= to None for output?"
             )
     try:
-        dims = _places(out_dims, result, spec)
+        dims = _out_positions(out_dims, result, spec)
     except ValueError:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
@@ -236,7 +236,7 @@ def _dims_of(in_dims: Any, args: tuple, leaves: list, spec: TreeSpec, func: Call
         ) from None
 
 
-def _places(out_dims: Any, result: Any, spec: TreeSpec) -> list:
+def _out_positions(out_dims: Any, result: Any, spec: TreeSpec) -> list:
     """The entry of `out_dims` for each leaf of a result; a tensor alone may have a tuple of one."""
     if isinstance(result, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]

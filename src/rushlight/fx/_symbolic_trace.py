@@ -268,14 +268,14 @@ class Tracer(TracerBase):
             first = 1
             args.append(self.root)
         inputs = _Inputs(self, analysed, concrete_args)
-        wanted = names[first:total]
+        names_expected = names[first:total]
         if isinstance(concrete_args, tuple):
-            if len(wanted) != len(concrete_args):
+            if len(names_expected) != len(concrete_args):
                 raise RuntimeError(
-                    f"Tracing expected {len(wanted)} arguments but got {len(concrete_args)} concrete arguments"
+                    f"Tracing expected {len(names_expected)} arguments but got {len(concrete_args)} concrete arguments"
                 )
-            inputs.concrete = dict(zip(wanted, concrete_args, strict=True))
-        args += [inputs.placeholder(name) for name in wanted]
+            inputs.concrete = dict(zip(names_expected, concrete_args, strict=True))
+        args += [inputs.placeholder(name) for name in names_expected]
         if code.co_kwonlyargcount or code.co_flags & (_STAR_ARGS | _STAR_KWARGS):
             at = total
             if code.co_flags & _STAR_ARGS:

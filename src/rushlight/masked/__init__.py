@@ -160,8 +160,8 @@ def _extremum(name: str, of: str) -> Any:
     return for_all_layouts(extremum)
 
 
-def _place(name: str, of: str) -> Any:
-    def place(
+def _arg_extreme(name: str, of: str) -> Any:
+    def arg_extreme(
         input: Tensor, dim: int | None = None, *, keepdim: Bool = False, dtype: Any = None,
         mask: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
@@ -169,14 +169,14 @@ def _place(name: str, of: str) -> Any:
         found = getattr(filled, name)(dim, bool(keepdim))
         return found.to(input.dtype if dtype is None else dtype)
 
-    place.__name__ = place.__qualname__ = name
-    place.__doc__ = f"The index of the {of} of the selected elements, in the dtype of the input (as PyTorch has it)."
-    return place
+    arg_extreme.__name__ = arg_extreme.__qualname__ = name
+    arg_extreme.__doc__ = f"The index of the {of} of the selected elements, in the dtype of the input (as PyTorch has it)."
+    return arg_extreme
 
 
 amax = _extremum("amax", "maximum of the selected elements; the least number")
 amin = _extremum("amin", "minimum of the selected elements; the largest number")
-argmax, argmin = _place("argmax", "maximum"), _place("argmin", "minimum")
+argmax, argmin = _arg_extreme("argmax", "maximum"), _arg_extreme("argmin", "minimum")
 
 
 def median(

@@ -71,14 +71,14 @@ def resized(function: str) -> Callable:
     def rule(input: Any, *size: Any) -> Any:
         given = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
         ragged, own = input._ragged_idx, input.shape[input._ragged_idx]
-        wanted = list(given)
-        at = [k for k, n in enumerate(wanted) if isinstance(n, NestedInt)]
-        if not at and len(wanted) > ragged and wanted[ragged] == -1:
+        new_shape = list(given)
+        at = [k for k, n in enumerate(new_shape) if isinstance(n, NestedInt)]
+        if not at and len(new_shape) > ragged and new_shape[ragged] == -1:
             at = [ragged]
-        fits = len(at) == 1 and wanted[0] in (len(input), -1)
-        if not fits or isinstance(wanted[at[0]], NestedInt) and wanted[at[0]] != own:
+        fits = len(at) == 1 and new_shape[0] in (len(input), -1)
+        if not fits or isinstance(new_shape[at[0]], NestedInt) and new_shape[at[0]] != own:
             raise RuntimeError(f"view(): cannot view shape {tuple(input.shape)} as {list(given)}")
-        inner = wanted[1:]
+        inner = new_shape[1:]
         total = input._values.shape[ragged - 1]
         inner[at[0] - 1] = total
         return input.like(getattr(input._values, function)(inner), at[0])

@@ -37,7 +37,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        factory_kwargs = {"device": device, "dtype": dtype}
         cutoffs = list(cutoffs)
         if len(cutoffs) == 0:
             raise ValueError("cutoffs should be a sequence of length larger than 0")
@@ -60,15 +60,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size = self.cutoffs[0]
         self.n_clusters = len(self.cutoffs) - 1
         self.head_size = self.shortlist_size + self.n_clusters
-        self.head = Linear(in_features, self.head_size, bias=head_bias, **place)
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **factory_kwargs)
         self.tail = ModuleList()
         for i in range(self.n_clusters):
             hidden = int(in_features // (div_value ** (i + 1)))
             size = self.cutoffs[i + 1] - self.cutoffs[i]
             self.tail.append(
                 Sequential(
-                    Linear(in_features, hidden, bias=False, **place),
-                    Linear(hidden, size, bias=False, **place),
+                    Linear(in_features, hidden, bias=False, **factory_kwargs),
+                    Linear(hidden, size, bias=False, **factory_kwargs),
                 )
             )
 

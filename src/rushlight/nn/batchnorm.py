@@ -39,23 +39,23 @@ class _NormBase(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        factory_kwargs = {"device": device, "dtype": dtype}
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
-            self.weight = Parameter(rushlight.empty(num_features, **place))
+            self.weight = Parameter(rushlight.empty(num_features, **factory_kwargs))
         else:
             self.register_parameter("weight", None)
         if affine and bias:
-            self.bias = Parameter(rushlight.empty(num_features, **place))
+            self.bias = Parameter(rushlight.empty(num_features, **factory_kwargs))
         else:
             self.register_parameter("bias", None)
         if track_running_stats:
-            self.register_buffer("running_mean", rushlight.zeros(num_features, **place))
-            self.register_buffer("running_var", rushlight.ones(num_features, **place))
+            self.register_buffer("running_mean", rushlight.zeros(num_features, **factory_kwargs))
+            self.register_buffer("running_var", rushlight.ones(num_features, **factory_kwargs))
             count = rushlight.tensor(0, dtype=rushlight.long, device=device)
             self.register_buffer("num_batches_tracked", count)
         else:
@@ -82,8 +82,8 @@ class _NormBase(Module):
         if self._dims is None:
             raise NotImplementedError
         if input.dim() not in self._dims:
-            wanted = " or ".join(f"{d}D" for d in self._dims)
-            raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+            expected = " or ".join(f"{d}D" for d in self._dims)
+            raise ValueError(f"expected {expected} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
         return (
@@ -232,16 +232,16 @@ class _LazyNorm(LazyModule):
     ) -> None:
         # Made without parameters and statistics; these follow, waiting for their sizes.
         super().__init__(0, eps, momentum, False, False, device, dtype)
-        place = {"device": device, "dtype": dtype}
+        factory_kwargs = {"device": device, "dtype": dtype}
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
-            self.weight = UninitializedParameter(**place)
+            self.weight = UninitializedParameter(**factory_kwargs)
             if bias:
-                self.bias = UninitializedParameter(**place)
+                self.bias = UninitializedParameter(**factory_kwargs)
         if track_running_stats:
-            self.running_mean = UninitializedBuffer(**place)
-            self.running_var = UninitializedBuffer(**place)
+            self.running_mean = UninitializedBuffer(**factory_kwargs)
+            self.running_var = UninitializedBuffer(**factory_kwargs)
             self.num_batches_tracked = rushlight.tensor(0, dtype=rushlight.long, device=device)
 
     def reset_parameters(self) -> None:

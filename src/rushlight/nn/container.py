@@ -318,9 +318,9 @@ def _parameter_line(name: Any, value: Any, type_of: Any) -> str:
     if not isinstance(value, Tensor):
         return f"  ({name}): Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size())
-    place = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
+    device = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"  ({name}): {kind} containing: [{type_of(value)} of size {size}{place}]"
+    return f"  ({name}): {kind} containing: [{type_of(value)} of size {size}{device}]"
 
 
 class ParameterList(Module):

@@ -103,9 +103,9 @@ class _ConvNd(Module):
         if self.padding == "same":
             for i, (d, k) in enumerate(zip(self.dilation, self.kernel_size, strict=False)):
                 total = d * (k - 1)
-                place = 2 * (len(self.kernel_size) - 1 - i)
-                sizes[place] = total // 2
-                sizes[place + 1] = total - total // 2
+                position = 2 * (len(self.kernel_size) - 1 - i)
+                sizes[position] = total // 2
+                sizes[position + 1] = total - total // 2
         return sizes
 
     def reset_parameters(self) -> None:

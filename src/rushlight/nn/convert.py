@@ -125,10 +125,10 @@ def like_to(*args: Any, **kwargs: Any) -> Convert:
         )
 
     def convert(t: Tensor) -> Tensor:
-        wanted = dtype if t.is_floating_point() or t.is_complex() else None
+        new_dtype = dtype if t.is_floating_point() or t.is_complex() else None
         if memory_format is not None and t.dim() in (4, 5):
-            return t.to(device, wanted, non_blocking, memory_format=memory_format)
-        return t.to(device, wanted, non_blocking)
+            return t.to(device, new_dtype, non_blocking, memory_format=memory_format)
+        return t.to(device, new_dtype, non_blocking)
 
     return convert
 

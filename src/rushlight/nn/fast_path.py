@@ -74,8 +74,8 @@ def _padded(nested: Tensor) -> tuple[Tensor, Tensor, list[int]]:
     """The parts of a nested tensor beside each other [N, L, E], where there is none [N, L], and their lengths."""
     lengths = [part.shape[0] for part in nested.unbind()]
     padded = nested.to_padded_tensor(0.0)
-    places = torch.arange(padded.shape[1])
-    return padded, places >= torch.tensor(lengths).unsqueeze(1), lengths
+    positions = torch.arange(padded.shape[1])
+    return padded, positions >= torch.tensor(lengths).unsqueeze(1), lengths
 
 
 def _cut(padded: Tensor, lengths: list[int]) -> Tensor:

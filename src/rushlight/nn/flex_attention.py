@@ -85,7 +85,7 @@ class _NotOneNumber(Exception):
     """A function that was called with all positions at once needs them one by one."""
 
 
-class _Places(torch.Tensor):
+class _Positions(torch.Tensor):
     """A number for each position, `[B, H, Q, KV]`, that behaves like a single number.
 
     Elementwise operators of it and single numbers, conversions, and tables read at it give what single
@@ -100,7 +100,7 @@ class _Places(torch.Tensor):
             raise _NotOneNumber
         args, kwargs = tree_map(
             _plain, (args, kwargs or {})
-        )  # what is saved for a backward is no _Places
+        )  # what is saved for a backward is no _Positions
         result = function(*args, **kwargs)
         return result.as_subclass(cls) if isinstance(result, torch.Tensor) else result
 
@@ -129,11 +129,11 @@ class _Places(torch.Tensor):
 
 
 def _plain(x: Any) -> Any:
-    return x.as_subclass(torch.Tensor) if isinstance(x, _Places) else x
+    return x.as_subclass(torch.Tensor) if isinstance(x, _Positions) else x
 
 
 def _is_number(x: Any) -> bool:
-    return isinstance(x, _Places) or isinstance(x, torch.Tensor) and x.dim() == 0
+    return isinstance(x, _Positions) or isinstance(x, torch.Tensor) and x.dim() == 0
 
 
 _CONVERSIONS = frozenset(
@@ -141,19 +141,19 @@ _CONVERSIONS = frozenset(
 )
 
 
-def _over_places(
+def _over_positions(
     function: Callable, sizes: tuple[int, ...], scores: Tensor | None = None
 ) -> Tensor:
     """`function` of (b, h, q, kv), or of (score, b, h, q, kv), at all positions: `[B, H, Q, KV]`.
 
     Such a function is nearly always made of operations on single numbers alone: then it is called once,
-    with all places (`_Places`). Otherwise it is called for one place after the other.
+    with all positions (`_Positions`). Otherwise it is called for one position after the other.
     """
     first = () if scores is None else (scores,)
-    places = [torch.arange(size) for size in sizes]
-    grid = [p.reshape([-1 if d == k else 1 for k in range(4)]) for d, p in enumerate(places)]
+    positions = [torch.arange(size) for size in sizes]
+    grid = [p.reshape([-1 if d == k else 1 for k in range(4)]) for d, p in enumerate(positions)]
     try:
-        together = function(*(x.as_subclass(_Places) for x in (*first, *grid)))
+        together = function(*(x.as_subclass(_Positions) for x in (*first, *grid)))
         if _is_number(together):
             return _plain(together).expand(sizes)
     except _NotOneNumber:  # `table[b][q - kv]`, or `if q > kv:`
@@ -161,7 +161,7 @@ def _over_places(
     score = (0,) * len(first)
     for names in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):  # fmt: skip
         function = torch.vmap(function, in_dims=score + names)
-    return function(*first, *places)
+    return function(*first, *positions)
 
 
 def create_mask(
@@ -178,9 +178,9 @@ def create_mask(
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     taken = [p for p in inspect.signature(mod_fn).parameters.values() if p.default is p.empty]
     if len(taken) == 5:
-        out = _over_places(mod_fn, sizes, torch.zeros(sizes, device=device))
+        out = _over_positions(mod_fn, sizes, torch.zeros(sizes, device=device))
         return torch.where(torch.isneginf(out), False, True)
-    return _over_places(mod_fn, sizes).contiguous()
+    return _over_positions(mod_fn, sizes).contiguous()
 
 
 class BlockMask:
@@ -345,9 +345,9 @@ def flex_attention(
     working = torch.float64 if query.dtype == torch.float64 else torch.float32
     scores = (query @ key.mT).to(working) * scale
     if score_mod is not None:
-        scores = _over_places(score_mod, tuple(scores.shape), scores).to(working)
+        scores = _over_positions(score_mod, tuple(scores.shape), scores).to(working)
     if block_mask is not None:
-        mask = _over_places(block_mask.mask_mod, tuple(scores.shape))
+        mask = _over_positions(block_mask.mask_mod, tuple(scores.shape))
         scores = scores.masked_fill(~mask, float("-inf"))
     lse = scores.logsumexp(-1)
     weights = torch.softmax(scores, -1).masked_fill((lse == float("-inf"))[..., None], 0)

@@ -65,15 +65,15 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, L) or (C, L)."""
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
-    """`adaptive_max_pool1d` with the place of each maximum."""
+    """`adaptive_max_pool1d` with the index of each maximum."""
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, H, W) or (C, H, W)."""
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
-    """`adaptive_max_pool2d` with the place of each maximum."""
+    """`adaptive_max_pool2d` with the index of each maximum."""
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
     """The maxima of `output_size` windows that cover (N, C, D, H, W) or (C, D, H, W)."""
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: _bool = False) -> Tensor:
-    """`adaptive_max_pool3d` with the place of each maximum."""
+    """`adaptive_max_pool3d` with the index of each maximum."""
 def affine_grid(theta: Tensor, size: Any, align_corners: _bool | None = None) -> Tensor:
     """The grid for `grid_sample` under affine maps: theta (N, 2, 3), size (N, C, H, W): (N, H, W, 2)."""
 def alpha_dropout(input: Tensor, p: _float = ..., training: _bool = False, inplace: _bool = False, *, out: Any = None) -> Tensor:
@@ -143,11 +143,11 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
 def fractional_max_pool2d(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
     """The maxima of windows at random steps over (N, C, H, W) or (C, H, W) (Graham 2014)."""
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
-    """`fractional_max_pool2d` with the place of each maximum."""
+    """`fractional_max_pool2d` with the index of each maximum."""
 def fractional_max_pool3d(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
     """The maxima of windows at random steps over (N, C, D, H, W) or (C, D, H, W)."""
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _Ints, output_size: Any = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Any = None) -> Tensor:
-    """`fractional_max_pool3d` with the place of each maximum."""
+    """`fractional_max_pool3d` with the index of each maximum."""
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: _bool = False, eps: _float = ..., reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """-log of a normal density of `target` with mean `input` and variance `var` (at least eps)."""
 def gelu(input: Tensor, *, approximate: _str = 'none', out: Any = None) -> Tensor:
@@ -155,7 +155,7 @@ def gelu(input: Tensor, *, approximate: _str = 'none', out: Any = None) -> Tenso
 def glu(input: Tensor, dim: _int = -1, *, out: Any = None) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
 def grid_sample(input: Tensor, grid: Tensor, mode: _str = 'bilinear', padding_mode: _str = 'zeros', align_corners: _bool | None = None) -> Tensor:
-    """`input` (N, C, H, W) read at the places `grid` (N, h, w, 2): (N, C, h, w); or one dimension more."""
+    """`input` (N, C, H, W) read at the positions `grid` (N, h, w, 2): (N, C, h, w); or one dimension more."""
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = ..., *, out: Any = None) -> Tensor:
     """As `torch.group_norm`."""
 def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: _dtype | None = None, out: Any = None) -> Tensor:
@@ -209,17 +209,17 @@ def lp_pool3d(input: Tensor, norm_type: _float, kernel_size: _Ints, stride: Any 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: _str = 'mean', *, out: Any = None) -> Tensor:
     """max(0, -y (x1 - x2) + margin): x1 should be the larger where y is 1."""
 def max_pool1d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
-    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its place."""
+    """The maximum of each window of (N, C, L) or (C, L); with `return_indices` also its index."""
 def max_pool1d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
-    """`max_pool1d` with the place of each maximum."""
+    """`max_pool1d` with the index of each maximum."""
 def max_pool2d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, H, W) or (C, H, W)."""
 def max_pool2d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
-    """`max_pool2d` with the place of each maximum."""
+    """`max_pool2d` with the index of each maximum."""
 def max_pool3d(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W): as `max_pool2d`."""
 def max_pool3d_with_indices(input: Tensor, kernel_size: _Ints, stride: Any = None, padding: _Ints = 0, dilation: _Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Tensor:
-    """`max_pool3d` with the place of each maximum."""
+    """`max_pool3d` with the index of each maximum."""
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _Ints, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:
     """Zeros with `input` (N, C, L) at the `indices` that `max_pool1d` returned."""
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _Ints, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Tensor:

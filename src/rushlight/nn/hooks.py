@@ -348,10 +348,10 @@ class BackwardBoundary:
         )
 
 
-def _spread(grads: Any, places: list[int], count: int) -> tuple:
+def _spread(grads: Any, positions: list[int], count: int) -> tuple:
     spread: list[Any] = [None] * count
-    for place, grad in zip(places, grads, strict=True):
-        spread[place] = grad
+    for position, grad in zip(positions, grads, strict=True):
+        spread[position] = grad
     return tuple(spread)
 
 
@@ -368,17 +368,17 @@ def _through_identity(values: tuple) -> tuple[tuple, list[int] | None, Any]:
 
     Without gradients to follow: the values as they are, None, None.
     """
-    places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
-    if not rushlight.is_grad_enabled() or not any(values[i].requires_grad for i in places):
+    positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not rushlight.is_grad_enabled() or not any(values[i].requires_grad for i in positions):
         return values, None, None
-    passed = _identity().apply(*(values[i] for i in places))
+    passed = _identity().apply(*(values[i] for i in positions))
     node = next((t.grad_fn for t in passed if t.grad_fn is not None), None)
     if node is None:
         raise RuntimeError("Error while setting up backward hooks: no output has a grad_fn.")
     changed = list(values)
-    for place, tensor in zip(places, passed, strict=True):
-        changed[place] = tensor
-    return tuple(changed), places, node
+    for position, tensor in zip(positions, passed, strict=True):
+        changed[position] = tensor
+    return tuple(changed), positions, node
 
 
 _Identity: Any = None

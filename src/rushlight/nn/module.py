@@ -229,8 +229,8 @@ class Module(convert.Devices):
             )
             registration.put_module(self, name, None)
         elif name in own.get("_buffers", ()):
-            wanted = "torch.nn.Buffer, torch.Tensor or None"
-            registration.check_assigned(name, value, Tensor, "buffer", wanted)
+            expected = "torch.nn.Buffer, torch.Tensor or None"
+            registration.check_assigned(name, value, Tensor, "buffer", expected)
             persistent = name not in self._non_persistent_buffers_set
             if isinstance(value, Buffer):
                 persistent = value.persistent

@@ -46,9 +46,9 @@ class _Affine(Module):
     """The base of LayerNorm and GroupNorm: a scale `weight` and a shift `bias`, or None."""
 
     def _make_affine(self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> None:
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+        for name, present in (("weight", affine), ("bias", affine and bias)):
             made = None
-            if wanted:
+            if present:
                 made = Parameter(rushlight.empty(shape, device=device, dtype=dtype))
             self.register_parameter(name, made)
         self.reset_parameters()

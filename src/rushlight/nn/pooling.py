@@ -95,19 +95,19 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """The partial inverse of MaxPool1d: each maximum at the place that `indices` name, zeros elsewhere."""
+    """The partial inverse of MaxPool1d: each maximum at its index in `indices`, zeros elsewhere."""
 
     _n, _pool = 1, "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """The partial inverse of MaxPool2d: each maximum at the place that `indices` name, zeros elsewhere."""
+    """The partial inverse of MaxPool2d: each maximum at its index in `indices`, zeros elsewhere."""
 
     _n, _pool = 2, "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """The partial inverse of MaxPool3d: each maximum at the place that `indices` name, zeros elsewhere."""
+    """The partial inverse of MaxPool3d: each maximum at its index in `indices`, zeros elsewhere."""
 
     _n, _pool = 3, "max_unpool3d"
 

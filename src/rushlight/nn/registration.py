@@ -34,9 +34,11 @@ def check_new_name(module: Module, kind: str, name: Any, table: Mapping[str, Any
         raise KeyError(f"attribute '{name}' already exists")
 
 
-def check_assigned(name: str, value: Any, cls: Any, what: str, wanted: str) -> None:
+def check_assigned(name: str, value: Any, cls: Any, what: str, expected: str) -> None:
     if value is not None and not (cls is not None and isinstance(value, cls)):
-        raise TypeError(f"cannot assign '{typename(value)}' as {what} '{name}' ({wanted} expected)")
+        raise TypeError(
+            f"cannot assign '{typename(value)}' as {what} '{name}' ({expected} expected)"
+        )
 
 
 def forget(module: Module, name: str, except_for: str) -> None:

@@ -191,12 +191,12 @@ class RNNBase(Module):
     def _checked_states(self, hx: Any, batch: int, batched: bool) -> tuple[Tensor, ...]:
         """The initial states as [layers * directions, batch, size] each."""
         states = self._states(hx)
-        wanted = 3 if batched else 2
-        if any(state.dim() != wanted for state in states):
+        expected = 3 if batched else 2
+        if any(state.dim() != expected for state in states):
             kind = "batched 3-D" if batched else "unbatched 2-D"
             dims = " and ".join(f"{state.dim()}-D" for state in states)
             raise RuntimeError(
-                f"For {kind} input, hx should also be {wanted}-D but got {dims} tensor"
+                f"For {kind} input, hx should also be {expected}-D but got {dims} tensor"
             )
         if not batched:
             states = tuple(state.unsqueeze(1) for state in states)
@@ -216,11 +216,11 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise where the dtype or the size of an input [T, N, input_size], or of packed data, does not fit."""
-        dtype, wanted = input.dtype, self._flat_weights[0].dtype
-        if dtype != wanted:
+        dtype, expected = input.dtype, self._flat_weights[0].dtype
+        if dtype != expected:
             raise ValueError(
-                f"RNN input dtype ({dtype}) does not match weight dtype ({wanted}). Convert "
-                f"input: input.to({wanted}), or convert model: model.to({dtype})"
+                f"RNN input dtype ({dtype}) does not match weight dtype ({expected}). Convert "
+                f"input: input.to({expected}), or convert model: model.to({dtype})"
             )
         dims = 3 if batch_sizes is None else 2
         if input.dim() != dims:

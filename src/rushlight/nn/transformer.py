@@ -73,18 +73,22 @@ class _Layer(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        place = {"device": device, "dtype": dtype}
+        factory_kwargs = {"device": device, "dtype": dtype}
         super().__init__()
-        heads = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **place}
+        heads = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **factory_kwargs}
         for name in self._attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, **heads))
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **factory_kwargs)
         self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **factory_kwargs)
         self.norm_first = norm_first
         parts = range(1, len(self._attentions) + 2)
         for i in parts:
-            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place))
+            setattr(
+                self,
+                f"norm{i}",
+                LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory_kwargs),
+            )
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
@@ -319,13 +323,18 @@ class Transformer(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        place = {"device": device, "dtype": dtype}
+        factory_kwargs = {"device": device, "dtype": dtype}
         super().__init__()
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
-        rest = {"batch_first": batch_first, "norm_first": norm_first, "bias": bias, **place}
+        rest = {
+            "batch_first": batch_first,
+            "norm_first": norm_first,
+            "bias": bias,
+            **factory_kwargs,
+        }
 
         def norm() -> LayerNorm:
-            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory_kwargs)
 
         if custom_encoder is not None:
             self.encoder = custom_encoder

@@ -148,7 +148,7 @@ class Builder:
         """`x` in another dtype."""
         return x if x.dtype == dtype else self.op("Cast", x, dtype=dtype, to=self.type_of(dtype))
 
-    def alike(self, *values: Any, dtype: Any = None) -> list[Operand]:
+    def in_common_dtype(self, *values: Any, dtype: Any = None) -> list[Operand]:
         """Operands in one dtype: the given one, or the one that PyTorch computes in."""
         if dtype is None:
             dtype = self.common(*values)

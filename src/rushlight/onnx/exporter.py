@@ -63,8 +63,8 @@ def export(
     if unknown := options.keys() - _WITHOUT_EFFECT:
         raise TypeError(f"export() got an unexpected keyword argument {sorted(unknown)[0]!r}")
     onnx = library("onnx")
-    wanted = OPSET if opset_version is None else opset_version
-    opset = max(wanted, OPSET)
+    requested = OPSET if opset_version is None else opset_version
+    opset = max(requested, OPSET)
     args = args if isinstance(args, tuple) else (args,)
     before, _exporting = _exporting, True
     try:
@@ -81,8 +81,8 @@ def export(
         )
     finally:
         _exporting = before
-    if wanted < OPSET:
-        proto = _older(onnx, proto, wanted)
+    if requested < OPSET:
+        proto = _older(onnx, proto, requested)
     found = ONNXProgram(proto, program)
     if f is not None:
         found.save(f)
@@ -132,11 +132,13 @@ def _shapes_of_axes(inputs: Inputs, axes: dict, names: Any) -> dict:
         name: row for row in tensors for name in [row[0]] if not names
     }
     shapes: dict[Any, Any] = {}
-    for name, wanted in axes.items():
+    for name, requested in axes.items():
         if name not in called:
             continue  # an output
         _, path, _ = called[name]
-        found = wanted if isinstance(wanted, dict) else {d: f"{name}_dim_{d}" for d in wanted}
+        found = (
+            requested if isinstance(requested, dict) else {d: f"{name}_dim_{d}" for d in requested}
+        )
         at = shapes
         for key in path[:-1]:
             at = at.setdefault(key, {})
@@ -178,8 +180,8 @@ class ONNXProgram:
         tensors = [t for t in tree_leaves((args, kwargs)) if isinstance(t, Tensor)]
         names = [i.name for i in self.model_proto.graph.input]
         given = {n: t.detach().numpy() for n, t in zip(names, tensors, strict=True)}
-        wanted = {i.name for i in self._session.get_inputs()}
-        found = self._session.run(None, {n: a for n, a in given.items() if n in wanted})
+        requested = {i.name for i in self._session.get_inputs()}
+        found = self._session.run(None, {n: a for n, a in given.items() if n in requested})
         return tuple(rushlight.from_numpy(a.copy()) for a in found)
 
 
@@ -261,11 +263,11 @@ class Conversion:
         dims = [self.dimension(list(each)) for each in zip(*shapes, strict=True)]
         if "sized_by_values" in node.meta:
             dims[:-1] = [None] * (len(dims) - 1)
-        wanted = self.axes.get(given, {})
-        for d in wanted:
+        requested = self.axes.get(given, {})
+        for d in requested:
             if isinstance(dims[d], int):
                 continue
-            dims[d] = str(wanted[d]) if isinstance(wanted, dict) else f"{given}_dim_{d}"
+            dims[d] = str(requested[d]) if isinstance(requested, dict) else f"{given}_dim_{d}"
         dtype = self.seen[0][node][1]
         return self.onnx.helper.make_tensor_value_info(name, builder.type_of(dtype), dims)
 
@@ -355,11 +357,11 @@ def _typed(found: Any, known: Any) -> Any:
 
 def _remove_unused(builder: Builder, outputs: list) -> None:
     """Remove nodes and initializers that no output needs."""
-    wanted = {o.name for o in outputs}
+    requested = {o.name for o in outputs}
     kept = []
     for node in reversed(builder.nodes):
-        if wanted.intersection(node.output):
-            wanted.update(node.input)
+        if requested.intersection(node.output):
+            requested.update(node.input)
             kept.append(node)
     builder.nodes = kept[::-1]
-    builder.initializers = {n: t for n, t in builder.initializers.items() if n in wanted}
+    builder.initializers = {n: t for n, t in builder.initializers.items() if n in requested}

@@ -76,9 +76,11 @@ class Batch:
             if len(arrays) != len(rows) * sum(given) or any(
                 row[k] is not None for row in rows for k in without
             ):
-                alike = [[t is not None for t in row] == given for row in rows]
-                later = [row for row, is_alike in zip(rows, alike, strict=True) if not is_alike]
-                rows = [row for row, is_alike in zip(rows, alike, strict=True) if is_alike]
+                same_given = [[t is not None for t in row] == given for row in rows]
+                later = [
+                    row for row, is_alike in zip(rows, same_given, strict=True) if not is_alike
+                ]
+                rows = [row for row, is_alike in zip(rows, same_given, strict=True) if is_alike]
                 arrays = [t._array for row in rows for t in row if t is not None]
             n, d = sum(given), arrays[0].dtype
             for k in self._native(arrays, tuple(given), d):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends import cpu as xp
+from rushlight.core.device import CPU
 from rushlight.core.device import device as Device
 from rushlight.rng.mersenne_twister import MersenneTwister
 from rushlight.rng.mersenne_twister import N as _N
@@ -91,7 +92,7 @@ class Generator:
     _native_state: tuple[Callable, Callable, int] | None
 
     def __init__(self, device: Device | str = "cpu") -> None:
-        self.device = Device(device)
+        self.device = CPU if device == "cpu" else Device(device)
         self.spare_pair = np.zeros(2)
         if self.device.type != "cpu":
             raise RuntimeError(

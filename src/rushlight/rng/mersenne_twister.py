@@ -28,7 +28,7 @@ class MersenneTwister:
     def __init__(self, seed: int) -> None:
         self.memory = np.empty(N + 1, np.uint32)
         self.key = self.memory[:N]
-        self.address = self.memory.ctypes.data
+        self.address = self.memory.__array_interface__["data"][0]
         self.lock = allocate_lock()  # for who draws
         xp.random_seeded(self.key, seed & 0xFFFFFFFF)
         self.position = N

@@ -199,7 +199,7 @@ def _copied(array: np.ndarray, memo: dict[Any, Any]) -> np.ndarray:
 def copied_memory(memory: Any, memo: dict[Any, Any]) -> Any:
     """A copy of the bytes of a storage, one for each storage: tensors and storages that share it share the copy."""
     xp = devices.of(memory)
-    place = (xp.device_of(memory), xp.address(memory))
-    if place not in memo:
-        memo[place] = memory.copy()
-    return memo[place]
+    key = (xp.device_of(memory), xp.address(memory))
+    if key not in memo:
+        memo[key] = memory.copy()
+    return memo[key]

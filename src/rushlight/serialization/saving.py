@@ -357,13 +357,13 @@ class _Pickler(_PythonPickler):
         content = storage.memory(array)
         xp = devices.of(content)
         location = str(xp.device_of(content))
-        place: Any = (location, xp.address(content), content.size)
+        key: Any = (location, xp.address(content), content.size)
         if not content.size:
-            place = len(self.records)
-        if place not in self.records:
+            key = len(self.records)
+        if key not in self.records:
             content = xp.to_numpy(content)
-            self.records[place] = _Record(str(len(self.records)), content, dtype, location)
-        record = self.records[place]
+            self.records[key] = _Record(str(len(self.records)), content, dtype, location)
+        record = self.records[key]
         if record.dtype is not dtype and record.type != "UntypedStorage":
             raise RuntimeError(
                 "Cannot save multiple tensors or storages that view the same data as different types: "

@@ -63,21 +63,21 @@ def _is_on(name: str) -> property:
     return property(lambda self: self.device.type == name)
 
 
-def _place(name: str, device: Any) -> devices.device:
+def _device_of_kind(name: str, device: Any) -> devices.device:
     """The device that `x.<name>(device)` names; ValueError for one of another type."""
     if device is None:
         return devices.device(name)
     if isinstance(device, int):
         return devices.device(name, device)
-    place = devices.device(device)
-    if place.type != name:
-        raise ValueError(f"Invalid device, must be {name} device but got {place.type}")
-    return place
+    device = devices.device(device)
+    if device.type != name:
+        raise ValueError(f"Invalid device, must be {name} device but got {device.type}")
+    return device
 
 
 def _moves_to(name: str) -> Any:
     def move(self: Tensor, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Tensor:
-        return self.to(device=_place(name, device), non_blocking=non_blocking, **kwargs)
+        return self.to(device=_device_of_kind(name, device), non_blocking=non_blocking, **kwargs)
 
     move.__name__, move.__doc__ = name, f"The tensor on the {name} device."
     return move
@@ -85,7 +85,7 @@ def _moves_to(name: str) -> Any:
 
 def _module_moves_to(name: str) -> Any:
     def move(self: Any, device: Any = None) -> Any:
-        return self._apply(lambda t: t.to(_place(name, device)))
+        return self._apply(lambda t: t.to(_device_of_kind(name, device)))
 
     move.__name__, move.__doc__ = name, f"Move parameters and buffers to the {name} device."
     return move
@@ -93,7 +93,7 @@ def _module_moves_to(name: str) -> Any:
 
 def _packed_moves_to(name: str) -> Any:
     def move(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.to(*args, device=_place(name, kwargs.pop("device", None)), **kwargs)
+        return self.to(*args, device=_device_of_kind(name, kwargs.pop("device", None)), **kwargs)
 
     move.__name__, move.__doc__ = name, f"The packed sequence on the {name} device."
     return move
@@ -103,7 +103,7 @@ def _storage_moves_to(name: str, unsupported: list) -> Any:
     def move(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
         if getattr(self, "dtype", None) in unsupported:
             raise RuntimeError(f"Cannot copy {self.dtype} storage to the {name} device")
-        return self._to(_place(name, device))
+        return self._to(_device_of_kind(name, device))
 
     move.__name__, move.__doc__ = name, f"The storage on the {name} device."
     return move

@@ -158,8 +158,8 @@ def roi_align(
     tensor([[[[5.]]]])
     """
     if not isinstance(boxes, Tensor):
-        places = [torch.full((len(b), 1), float(i)) for i, b in enumerate(boxes)]
-        boxes = torch.cat([torch.cat(places), torch.cat(list(boxes))], 1)
+        image_numbers = [torch.full((len(b), 1), float(i)) for i, b in enumerate(boxes)]
+        boxes = torch.cat([torch.cat(image_numbers), torch.cat(list(boxes))], 1)
     if boxes.ndim != 2 or boxes.shape[1] != 5:
         raise ValueError(f"boxes must be [K, 5] or a list of [L, 4], got {tuple(boxes.shape)}")
     rows, columns = (output_size,) * 2 if isinstance(output_size, int) else output_size

@@ -97,8 +97,8 @@ def _at_the_peak(blocks: list[Block], curve: list[tuple[float, int]]) -> list[tu
     count: Counter[str] = Counter()
     for block in blocks:
         if round(block.start, 3) <= peak and (block.end is None or round(block.end, 3) > peak):
-            place = block.event.stack[0] if block.event.stack else block.event.name
-            size[place] += block.nbytes
-            count[place] += 1
-    largest = sorted(size, key=lambda place: -size[place])[:20]
-    return [(size[place], count[place], place) for place in largest]
+            largest_block = block.event.stack[0] if block.event.stack else block.event.name
+            size[largest_block] += block.nbytes
+            count[largest_block] += 1
+    largest = sorted(size, key=lambda largest_block: -size[largest_block])[:20]
+    return [(size[largest_block], count[largest_block], largest_block) for largest_block in largest]

@@ -58,7 +58,9 @@ WHOLE = frozenset(
     "internal.householder_product linalg.solve_triangular internal.lu_solved _group_norm _batch_norm "
     "nn.functional._glu internal.reflection_pad1d internal.reflection_pad2d internal.reflection_pad3d "
     "internal.replication_pad1d internal.replication_pad2d internal.replication_pad3d "
-    "internal.circular_pad1d internal.circular_pad2d internal.circular_pad3d".split()
+    "internal.circular_pad1d internal.circular_pad2d internal.circular_pad3d _pdist_forward "
+    "internal.fractional_max_pool2d internal.fractional_max_pool3d "
+    "nn.functional._multi_margin_loss".split()
 )
 
 active = False

@@ -19,11 +19,12 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import activation as reference
 from rushlight._backends.reference import layout
+from rushlight._backends.reference.activation import SIXTH
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.pointwise import CHEAP, FLOAT_TYPES, Pointwise
 from rushlight._codegen.language import fma, select, typeof
-from rushlight._codegen.native_entry import before
 from rushlight._codegen.types import f32, f64, i32, i64
 from rushlight.core.dtype_sets import FLOATING, I32, I64
 
@@ -58,8 +59,8 @@ def log_sigmoid(a):
 @implements("hardsigmoid")
 @Elementwise.of(grain=CHEAP)
 def hardsigmoid(a):
-    """a / 6 + 1 / 2 between 0 and 1."""
-    return of.hardtanh(a / 6 + 0.5, 0, 1)
+    """min(max(a + 3, 0), 6) / 6"""
+    return of.hardtanh(a + 3, 0, 6) / 6
 
 
 @implements("hardswish")
@@ -157,13 +158,13 @@ def log_sigmoid_gradient(g, a):
 @implements("hardsigmoid_gradient")
 @Elementwise.of(arrays=2, grain=CHEAP)
 def hardsigmoid_gradient(g, a):
-    return select((a > -3) & (a < 3), g / 6, typeof(g)(0))
+    return select((a > -3) & (a < 3), g * SIXTH, typeof(g)(0))
 
 
 @implements("hardswish_gradient")
 @Elementwise.of(arrays=2, grain=CHEAP)
 def hardswish_gradient(g, a):
-    inner = g * fma(a, 1 / 3, 0.5)
+    inner = g * (a / 3 + 0.5)
     return select(a <= -3, typeof(g)(0), select(a >= 3, g, inner))
 
 

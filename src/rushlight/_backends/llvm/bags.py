@@ -40,16 +40,18 @@ def embedding_bag(
     weight, inner = in_order(weight), weight.shape[1]
     result, bag = np.empty((n, inner), weight.dtype), np.empty(count, I64)
     sizes, bad = np.empty(n, I64), np.zeros(1, I64)
-    places = np.empty((n, inner) if mode == 2 else 0, I64)
+    max_indices = np.empty((n, inner) if mode == 2 else 0, I64)
     given = weight if factors is None else np.ascontiguousarray(factors)
     side = 1 if inner <= width(t) or mode == 2 else 4
     run = kernels.bags.compiled(WEIGHTED=factors is not None, MODE=MODES[mode], SIDE=side, T=t)
-    run(weight, i, starts, given, result, bag, sizes, places, bad, n, count, inner, padding_idx)
+    run(
+        weight, i, starts, given, result, bag, sizes, max_indices, bad, n, count, inner, padding_idx
+    )
     if bad[0]:
         return reference.embedding_bag(weight, indices, offsets, factors, mode, padding_idx)
     if starts[0]:  # what comes before the first bag
         bag = bag[starts[0] :]
-    return result, bag, sizes, places
+    return result, bag, sizes, max_indices
 
 
 GRADIENT, FACTORS = Compiled(kernels.bags_gradient), Compiled(kernels.bag_factors_gradient)

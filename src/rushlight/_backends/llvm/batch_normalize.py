@@ -43,7 +43,7 @@ def laid_out(a: Any) -> tuple[np.ndarray, int, int, int] | None:
     return in_order(a), n, channels, a.size // (n * channels)
 
 
-def alike(g: Any, a: np.ndarray) -> np.ndarray | None:
+def with_layout_of(g: Any, a: np.ndarray) -> np.ndarray | None:
     """A gradient laid out as `a` is."""
     if g.__class__ is not np.ndarray or g.dtype is not a.dtype or g.shape != a.shape:
         return None
@@ -58,7 +58,7 @@ def like(added: Any, a: np.ndarray) -> bool:
     """Whether kernels add an array, or None, to what they make of `a`: what half types are rounded to is another sum."""
     if a.dtype not in FULL:
         return False
-    return added is None or alike(added, a) is added
+    return added is None or with_layout_of(added, a) is added
 
 
 _planes_norm, _rows_norm = Compiled(kernels.planes_norm), Compiled(kernels.rows_norm)
@@ -141,8 +141,8 @@ def batch_norm_gradients(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """The gradients of batch_norm by input, weight and bias. `result`: what it gave where that was rectified."""
     found, source = laid_out(a), a
-    h = None if found is None else alike(g, found[0])
-    y = h if result is None or found is None else alike(result, found[0])
+    h = None if found is None else with_layout_of(g, found[0])
+    y = h if result is None or found is None else with_layout_of(result, found[0])
     if found is None or h is None or y is None or not vectors(found[2], weight, mean, var) or (
         mean.dtype is not var.dtype
     ):  # fmt: skip

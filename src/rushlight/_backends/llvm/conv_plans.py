@@ -34,6 +34,7 @@ TILE_LINES = {1: (8, 7, 6, 5, 4), 2: (4, 7), 3: (4, 3), 4: (2, 3)}  # in a tile 
 CODE = 420  # multiply-adds in the code of a tile, at most
 WINDOWS = 6144  # elements of windows that are read at a time
 PARTS = 16  # of the lines of a depthwise weight's gradient, which are summed apart
+MOST_TAPS = 441  # of windows whose taps stand one after the other in the code of `direct`
 ROW_MAJOR, CHANNELS_LAST, STRIDED, UNALIGNED, FOREIGN = range(
     5
 )  # layouts: see conv_arrays.layout_of
@@ -199,7 +200,7 @@ def direct_plan(problem: Problem) -> tuple[Any, np.ndarray] | None:
     if len(kernel) != 2 or stride[0] != stride[1] or stride[0] > 2 or dilation[0] != dilation[1]:
         return None
     s, d, taps = stride[0], dilation[0], prod(kernel)
-    if min(padding) < 0 or taps > 49:
+    if min(padding) < 0 or taps > MOST_TAPS:
         return None
     if taps == s == 1 and not any(padding) and x[2:] == y[2:]:
         x, y = (*x[:2], 1, x[2] * x[3]), (*y[:2], 1, y[2] * y[3])

@@ -1,7 +1,7 @@
 """Cross entropy as machine code; see `__init__.py` for when it runs, `_codegen/kernels/cross_entropy.py` for how.
 
-Logits of floating dtypes, contiguous, with their classes last, or transposed; classes of int64. All else is the
-reference's.
+Logits of floating dtypes with their classes last, or transposed; classes of int64. Logits of another order in memory, and
+classes with gaps, are copied. All else is the reference's.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import numpy as np
 from rushlight._backends.llvm.batch_normalize import vectors
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import layout
 from rushlight._backends.reference import softmax as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import cross_entropy as kernels
 from rushlight._codegen.kernels import rows as of_rows
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import of, width
 from rushlight.core.dtype_sets import F32, F64, FLOATING, I64, compute_dtype
 
@@ -28,6 +30,15 @@ _rows_back, _columns_back = (
     Compiled(kernels.rows_entropy_backward),
     Compiled(kernels.columns_entropy_backward),
 )
+
+
+def ordered(a: Any) -> Any:
+    """An array in an order of dimensions that kernels read, or a row-major copy."""
+    if a.__class__ is not np.ndarray or a.flags.carray:
+        return a
+    if a.ndim == 2 and a.T.flags.carray or layout.channels_last(a) and a.flags.aligned:
+        return a
+    return row_major(a)
 
 
 def layout_of(a: Any, target: Any, weight: Any) -> tuple[int, int, int] | None:
@@ -65,11 +76,11 @@ def entries(d: np.dtype) -> Any:
         (kernels.rows_entropy_alone, {"SMOOTH": smooth, "T": of(d), "R": of(wide)})
         for smooth in (False, True)
     ]
-    return bind((kernels.infer_entropy, {}), [d, I64], [wide, wide, (F64, kernels.FACTS)], *runs)
+    return bind((kernels.infer_entropy, {}), [d, I64], [wide, wide, (F64, kernels.TOTALS)], *runs)
 
 
 @implements("cross_entropy")
-@before(ByDtype(entries))
+@before(ByDtype(entries), row_major)
 def cross_entropy(
     a: Any, target: Any, weight: Any, skip: int, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -77,6 +88,7 @@ def cross_entropy(
     classes: (losses, log(sum(exp(x))), [the sum of losses, that of the classes' weights, how many classes
     are out of range]). Where the class is `skip` the loss and the weight are 0.
     """
+    a, target = ordered(a), ordered(target)
     sizes = layout_of(a, target, weight)
     if sizes is None:
         return reference.cross_entropy(a, target, weight, skip, smoothing)
@@ -91,15 +103,15 @@ def cross_entropy(
     lanes = 1 if inner == 1 else width(of(d))  # type: ignore[arg-type]  # known since layout_of
     tiles = outer * -(-inner // lanes)
     chunks = -(-tiles // max(1, of_rows.CHUNK // (n * lanes)))
-    facts = np.empty((chunks, kernels.FACTS))
+    totals = np.empty((chunks, kernels.TOTALS))
     if inner == 1:
-        _rows[key](a, target, w, losses, sums, facts, outer, n, skip, smoothing)
+        _rows[key](a, target, w, losses, sums, totals, outer, n, skip, smoothing)
     else:
         columns = _columns[key]
-        columns(a, target, w, losses, sums, facts, outer, n, inner, skip, smoothing)
+        columns(a, target, w, losses, sums, totals, outer, n, inner, skip, smoothing)
     if chunks > 1:
-        _added()(facts, chunks)
-    return losses, sums, facts[0]
+        _added()(totals, chunks)
+    return losses, sums, totals[0]
 
 
 @cache
@@ -107,7 +119,7 @@ def _added() -> Any:
     return kernels.added.compiled()
 
 
-def totals(d: np.dtype) -> Any:
+def entropy_total_entry(d: np.dtype) -> Any:
     """The native entry of `entropy_total` for losses of a dtype."""
     if d not in (F32, F64):
         return unbound
@@ -115,15 +127,15 @@ def totals(d: np.dtype) -> Any:
     return bind((kernels.infer_total, {}), [F64], [d, F64], (kernels.entropy_total, known))
 
 
-_totals = ByDtype(totals)
+_totals = ByDtype(entropy_total_entry)
 
 
 @implements("entropy_total")
-def entropy_total(facts: Any, mean: bool, d: np.dtype) -> tuple[Any, Any] | None:
+def entropy_total(totals: Any, mean: bool, d: np.dtype) -> tuple[Any, Any] | None:
     """The sum or the mean of losses, and what they were divided by, from what `cross_entropy` gives last; None where a class
     is out of range."""
-    found = _totals[d](facts, mean)
-    return reference.entropy_total(facts, mean, d) if found is None else found
+    found = _totals[d](totals, mean)
+    return reference.entropy_total(totals, mean, d) if found is None else found
 
 
 @implements("cross_entropy_gradient")
@@ -131,11 +143,13 @@ def cross_entropy_gradient(
     g: Any, a: Any, target: Any, weight: Any, sums: Any, skip: int, smoothing: float, divisor: Any
 ) -> np.ndarray:
     """The gradient of `cross_entropy` by the logits, times g / divisor; g is one number or one for each place."""
+    a, target, sums = ordered(a), ordered(target), ordered(sums)
     sizes = layout_of(a, target, weight)
     d = sums.dtype
     if (
         sizes is None
         or g.__class__ is not np.ndarray
+        or divisor.__class__ is not np.ndarray
         or sums.__class__ is not np.ndarray
         or d is not compute_dtype(a.dtype)
         or sums.shape != target.shape

@@ -10,8 +10,9 @@ from rushlight._backends.llvm.product_table import ELEMENTS
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import products as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import cross_products as kernels
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, I64
 

@@ -31,13 +31,13 @@ _gradient, _own_gradient = (
 )
 
 
-def alike(*arrays: Any) -> bool:
+def of_one_dtype(*arrays: Any) -> bool:
     """Whether all are arrays with elements, of the dtype of the first."""
     d = arrays[0].dtype
     return all(a.__class__ is np.ndarray and a.dtype is d and a.size > 0 for a in arrays)
 
 
-def turned(a: np.ndarray) -> np.ndarray:
+def transposed(a: np.ndarray) -> np.ndarray:
     """[..., n, k] as [..., k, n] in memory."""
     return row_major(a.swapaxes(-1, -2))
 
@@ -50,12 +50,12 @@ def fits(a: np.ndarray, b: np.ndarray) -> bool:
 @implements("cdist", dtypes=FULL, least=1)
 def cdist(a: Any, b: Any, p: float) -> Any:
     """The p-norm distances of all rows of [..., n, k] to all rows of [..., m, k]."""
-    if p not in NORMS or not alike(a, b) or not fits(a, b):
+    if p not in NORMS or not of_one_dtype(a, b) or not fits(a, b):
         return NotImplemented
     (n, k), m = a.shape[-2:], b.shape[-2]
     out = np.empty((*a.shape[:-1], m), a.dtype)
     kernel = _distances[NORMS[p], a.dtype]
-    kernel(in_order(a), turned(b), out, a.size // (n * k), n, m, k)
+    kernel(in_order(a), transposed(b), out, a.size // (n * k), n, m, k)
     return out
 
 
@@ -65,7 +65,7 @@ def cdist_gradient(g: Any, d: Any, a: Any, b: Any, p: float) -> Any:
     shape = (*a.shape[:-1], b.shape[-2]) if a.ndim > 1 and b.ndim > 1 else None
     if (
         p not in SMOOTH
-        or not alike(g, d, a, b)
+        or not of_one_dtype(g, d, a, b)
         or not fits(a, b)
         or g.shape != shape
         or d.shape != shape
@@ -92,14 +92,14 @@ def pdist(a: Any, p: float) -> Any:
     out = np.empty(n * (n - 1) // 2, a.dtype)
     if not out.size:
         return out
-    _own_distances[NORMS[p], a.dtype](in_order(a), turned(a), out, n, k)
+    _own_distances[NORMS[p], a.dtype](in_order(a), transposed(a), out, n, k)
     return out
 
 
 @implements("pdist_gradient", dtypes=FULL, least=1)
 def pdist_gradient(g: Any, d: Any, a: Any, p: float) -> Any:
     """The gradient of `pdist` d by `a`."""
-    if p not in SMOOTH or not alike(g, d, a) or a.ndim != 2:
+    if p not in SMOOTH or not of_one_dtype(g, d, a) or a.ndim != 2:
         return NotImplemented
     n, k = a.shape
     if g.shape != (n * (n - 1) // 2,) or d.shape != g.shape:

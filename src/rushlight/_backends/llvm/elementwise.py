@@ -20,6 +20,7 @@ from rushlight._backends.llvm.views import COPY, contiguous, in_memory_order
 from rushlight._backends.reference import conversion, layout, views
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen import language
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.pointwise import (
     ANY,
@@ -30,7 +31,7 @@ from rushlight._codegen.kernels.pointwise import (
     SINGLES,
     Pointwise,
 )
-from rushlight._codegen.native_entry import ByDtype, before
+from rushlight._codegen.native_entry import ByDtype
 from rushlight._codegen.types import (
     Type,
     b1,

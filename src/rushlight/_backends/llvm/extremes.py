@@ -21,9 +21,10 @@ from rushlight._backends.llvm.reduce import (
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
 from rushlight._backends.reference import reduce as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import extremes as kernels
 from rushlight._codegen.kernels import fold, shape_inference
-from rushlight._codegen.native_entry import ByDtype, before, bind
+from rushlight._codegen.native_entry import ByDtype, bind
 from rushlight._codegen.types import Type, of
 from rushlight.core.dtype_sets import BOOL, FLOATING, I32, I64, U8
 
@@ -32,22 +33,26 @@ DEEPEST = 1 << 16  # rows of columns that one thread takes: their partners are o
 PARTED = {"LONGEST": PART, "DEEPEST": DEEPEST, "MOST": kernels.PARTS}
 
 
-def extremes(small: bool, places: bool, values: bool) -> ByDtype:
+def extremes(small: bool, indices: bool, values: bool) -> ByDtype:
     """The native entries for the largest or smallest elements, where the first of them stand, or both."""
 
     def make(dtype: np.dtype, t: Type) -> Any:
         known = {"SMALL": small, "T": t}
         rows, columns, parts = kernels.both_rows, kernels.both_columns, kernels.both_parts
         by_columns = known
-        if not places:
+        if not indices:
             rows, columns, parts = kernels.extreme_rows, fold.fold_columns, kernels.extreme_parts
             by_columns = fold_known("amin" if small else "amax", True, t, t, t.loaded)
         elif not values:
-            rows, columns, parts = kernels.place_rows, kernels.place_columns, kernels.place_parts
-        results = [dtype] * values + [I64] * places
+            rows, columns, parts = (
+                kernels.argument_rows,
+                kernels.argument_columns,
+                kernels.argument_parts,
+            )
+        results = [dtype] * values + [I64] * indices
         infer = (shape_inference.reduction, PARTED)
-        if places:  # columns are not cut: two tiles at least
-            infer = (shape_inference.first_places, PARTED | {"FEW": 2})
+        if indices:  # columns are not cut: two tiles at least
+            infer = (shape_inference.infer_first_indices, PARTED | {"FEW": 2})
         return bind(infer, [dtype], results, (rows, known), (columns, by_columns), (parts, known))
 
     return entries(make, KNOWN)

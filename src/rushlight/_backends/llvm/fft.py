@@ -143,8 +143,8 @@ def by_matrices(a: np.ndarray, out: np.ndarray, n: int, inverse: bool, scale: fl
     first = np.empty((a.size // n, rows, columns), a.dtype)
     run(contiguous(a), first, *passes(rows, t.np), len(first), rows, columns, sign, 1.0)
     np.multiply(first, turns(rows, columns, a.dtype, inverse), out=first)
-    turned = row_major(first.swapaxes(1, 2))
-    run(turned, out, *passes(columns, t.np), len(first), columns, rows, sign, scale)
+    transposed = row_major(first.swapaxes(1, 2))
+    run(transposed, out, *passes(columns, t.np), len(first), columns, rows, sign, scale)
     return True
 
 

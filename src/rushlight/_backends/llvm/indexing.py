@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
+from operator import gt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
-from rushlight._codegen.native_entry import ByDtype, before, bind
+from rushlight._codegen.native_entry import ByDtype, bind
 from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i32, i64
 from rushlight.core.dtype_sets import BF16, BOOL, F16, F32, F64, I32, I64, REDUCED
 from rushlight.core.settings import get_num_threads
@@ -120,7 +122,7 @@ def from_start(index: np.ndarray, n: int) -> np.ndarray:
 
 
 @implements("index_select")
-@before(TAKE)
+@before(TAKE, contiguous)
 def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
@@ -275,6 +277,15 @@ def slices_only(key: tuple) -> bool:
     return not key or all(k.__class__ is slice for k in key)
 
 
+def gapped(index: Any) -> bool:
+    """Whether an array of indices has gaps, and its dimensions are in the order of rows: its copy gives results of the same layout."""
+    if index.__class__ is slice or index.flags.c_contiguous or index.dtype is BOOL:
+        return False
+    strides = index.strides
+    rows = all(map(gt, strides, (*strides[1:], 0)))
+    return rows and 1 not in index.shape
+
+
 @implements("index_take")
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
     """`a[key]` for a tuple of full slices and index arrays, in the layout PyTorch gives it."""
@@ -287,6 +298,8 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         r = PAIRS[a.dtype](a, key[0], last)
         if r is not None:
             return r
+    if any(map(gapped, key)):
+        return index_take(a, tuple([contiguous(k) if gapped(k) else k for k in key]))
     if a.__class__ is np.ndarray and a.flags.c_contiguous:
         r = None
         if plain(last) and last.dtype.kind == "i" and a.size and last.size >= SMALL // 16:
@@ -305,7 +318,8 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
 @implements("index_put")
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] = values` for a tuple of full slices and index arrays."""
-    if len(key) == 1 and key[0].dtype is BOOL or not put_at(z, key, values, "put"):
+    few = len(key) == 2 and key[0].__class__ is np.ndarray and key[1].size < SMALL
+    if few or len(key) == 1 and key[0].dtype is BOOL or not put_at(z, key, values, "put"):
         z[key] = values
 
 

@@ -177,19 +177,19 @@ def lu_factor(a: Any) -> tuple[Any, Any, Any]:
 
 
 @implements("lu_solve")
-def lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, turned: bool = False) -> Any:
+def lu_solve(lu: Any, pivots: Any, b: Any, left: bool = True, adjoint_of_a: bool = False) -> Any:
     run = _lu_solve[lu.dtype]
     n = lu.shape[-1]
     if not fits(run, lu, b) or not n == b.shape[-2 if left else -1] == pivots.shape[-1]:
-        return reference.lu_solve(lu, pivots, b, left, turned)
+        return reference.lu_solve(lu, pivots, b, left, adjoint_of_a)
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
-        return products.adjoint(lu_solve(lu, pivots, products.adjoint(b), True, not turned))
+        return products.adjoint(lu_solve(lu, pivots, products.adjoint(b), True, not adjoint_of_a))
     a, b = broadcast(lu, b)
     if pivots.shape != a.shape[:-1]:
         pivots = np.broadcast_to(pivots, a.shape[:-1])
     pivots = np.ascontiguousarray(pivots, I32)
     out, space = by_columns(b.shape, b.dtype), np.empty((n, n), a.dtype)
-    trans = lapack.ADJOINT if turned else lapack.PLAIN
+    trans = lapack.ADJOINT if adjoint_of_a else lapack.PLAIN
     run(stack(a), pivots, stack(b), space, np.empty(n, I64), out, trans)
     return out
 

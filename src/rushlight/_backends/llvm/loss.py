@@ -11,13 +11,14 @@ import numpy as np
 from rushlight._backends.llvm.elementwise import Elementwise
 from rushlight._backends.llvm.reduce import sum
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import in_order
+from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
+from rushlight._codegen.dtype_entry import alone, before
 from rushlight._codegen.kernels import activations, likelihood, math, reduce
 from rushlight._codegen.kernels.pointwise import CHEAP
 from rushlight._codegen.language import select
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight.core.dtype_sets import FLOATING, I64
 
 
@@ -144,15 +145,17 @@ def likelihoods(infer: Any, kernel: Any) -> ByDtype:
     )
 
 
-NLL = likelihoods(likelihood.infer_losses, likelihood.losses_of_rows)
-NLL_GRADIENT = likelihoods(likelihood.infer_gradient, likelihood.gradient_of_rows)
+_nll = alone(likelihoods(likelihood.infer_losses, likelihood.losses_of_rows), row_major)
+_nll_gradient = alone(
+    likelihoods(likelihood.infer_gradient, likelihood.gradient_of_rows), row_major
+)
 
 
 @implements("nll_loss")
 def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
     """-w[t] * x[t] for log probabilities [n, c] and classes [n]: each, their sum or weighted mean."""
     if weight is None:
-        r = NLL[input.dtype](input, target, REDUCTIONS[reduction], ignore_index)
+        r = _nll(input, target, REDUCTIONS[reduction], ignore_index)
         if r is not None:
             return r
     return reference.nll_loss(input, target, weight, reduction, ignore_index)
@@ -164,7 +167,7 @@ def nll_loss_gradient(
 ) -> Any:
     """The gradient of `nll_loss`: -w[t] * g at the target's place of each row, zeros elsewhere."""
     if weight is None:
-        r = NLL_GRADIENT[g.dtype](g, target, shape[1], REDUCTIONS[reduction], ignore_index)
+        r = _nll_gradient(g, target, shape[1], REDUCTIONS[reduction], ignore_index)
         if r is not None:
             return r
     return reference.nll_loss_gradient(g, target, weight, reduction, ignore_index, shape)

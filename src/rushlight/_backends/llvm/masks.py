@@ -53,7 +53,10 @@ SELECT, EXPAND = [
 ]
 PLACE = entries(
     lambda d, u: bind(
-        (kernels.few_placed, {"SIZE": d.itemsize}), [d, BOOL, d], [], (kernels.place_few, {"U": u})
+        (kernels.few_placed, {"SIZE": d.itemsize}),
+        [d, BOOL, d],
+        [],
+        (kernels.scatter_few, {"U": u}),
     ),
     UNITS,
 )
@@ -78,7 +81,7 @@ def nonzero(a: np.ndarray) -> np.ndarray:
     total = int(starts[-1])
     out = np.empty((a.ndim, total), np.int64)
     if a.ndim == 1:
-        kernels.places_of.compiled(T=t)(a, starts, out, a.size)
+        kernels.indices_of_nonzero.compiled(T=t)(a, starts, out, a.size)
     else:
         run = kernels.coordinates.compiled(T=t)
         run(a, starts, out, a.size, np.array(a.shape), a.ndim, total)
@@ -126,8 +129,8 @@ def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return out
 
 
-@implements("masked_place")
-def masked_place(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
+@implements("masked_scatter")
+def masked_scatter(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
     """The elements of `values`, in their order, into `z` where a mask of its shape is True; False, and nothing is
     written, where they are too few. There may be more."""
     if PLACE[z.dtype](z, mask, values):
@@ -139,11 +142,11 @@ def masked_place(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
         or mask.shape != z.shape
         or values.dtype is not z.dtype
     ):
-        return reference.masked_place(z, mask, values)
+        return reference.masked_scatter(z, mask, values)
     if not (kind(mask) and z.flags.carray and fit(z) and fit(values)):
-        return reference.masked_place(z, mask, values)
+        return reference.masked_scatter(z, mask, values)
     if np.may_share_memory(z, mask) or np.may_share_memory(z, values):
-        return reference.masked_place(z, mask, values)
+        return reference.masked_scatter(z, mask, values)
     values, mask = contiguous(values), contiguous(mask)
     starts = chunk_starts(mask, u8)
     if starts[-1] > values.size:

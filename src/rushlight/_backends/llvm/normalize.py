@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.batch_normalize import alike, vectors
+from rushlight._backends.llvm.batch_normalize import vectors, with_layout_of
 from rushlight._backends.llvm.operands import Compiled, known
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import layout
 from rushlight._backends.reference import normalize as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import batch_norm, norm, norm_last
-from rushlight._codegen.native_entry import OTHER, ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import OTHER, ByDtype, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, compute_dtype
 
@@ -227,7 +228,7 @@ def group_norm_gradients(
 ) -> tuple[Any, Any, Any]:
     """The gradients of group_norm by input, weight and bias."""
     x, size, last = planes_of(a, groups, weight)
-    h = None if x is None else alike(g, x) if last else like(g, x)
+    h = None if x is None else with_layout_of(g, x) if last else like(g, x)
     if h is None:
         return reference.group_norm_gradients(g, a, weight, groups, eps, needs)
     n, channels = x.shape[:2]

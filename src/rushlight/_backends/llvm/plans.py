@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends.llvm.views import COPY
-from rushlight._codegen.kernels import edges, few
-from rushlight._codegen.types import UNITS, of
-from rushlight.core.dtype_sets import FULL
+from rushlight._codegen.kernels import edges, few, index
+from rushlight._codegen.native_entry import ByDtype, bind
+from rushlight._codegen.types import UNITS, i64, of
+from rushlight.core.dtype_sets import FULL, I64
 
 if TYPE_CHECKING:
     from rushlight._codegen.planned_entry import Plan
@@ -23,11 +24,30 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
 
 
+def numbers_alone(infer: Any) -> ByDtype:
+    return ByDtype(lambda d: bind((infer, {}), [d], [], (index.clear, {"T": i64})))
+
+
+CLEARED, STILL_ZERO = numbers_alone(few.cleared), numbers_alone(few.still_zero)
+
+
 def copied(plan: Plan, out: np.ndarray, a: np.ndarray) -> None:
     """`out[...] = a`, both of one shape."""
     if a.itemsize not in UNITS:
         raise LookupError(f"no kernel copies elements of {a.itemsize} bytes")
     plan.call(COPY[a.dtype], out, a)
+
+
+def report(plan: Plan) -> np.ndarray:
+    """An array of 0, in which kernels tell that something is wrong; see `good`."""
+    wrong = plan.new((1,), I64)
+    plan.call(CLEARED[I64], wrong)
+    return wrong
+
+
+def good(plan: Plan, wrong: np.ndarray) -> None:
+    """Note that what follows is done if no kernel said that something is wrong."""
+    plan.call(STILL_ZERO[I64], wrong)
 
 
 def row_major(plan: Plan, a: np.ndarray) -> np.ndarray:
@@ -174,13 +194,13 @@ def rot90(plan: Plan, input: np.ndarray, k: int = 1, dims: Any = (0, 1)) -> Any:
     a, b = (d % n for d in dims)
     if not k:
         return None
-    order, lies = [*range(n)], sorted(range(n), key=lambda d: -abs(input.strides[d]))
+    order, by_stride = [*range(n)], sorted(range(n), key=lambda d: -abs(input.strides[d]))
     if k != 2:
         order[a], order[b] = b, a
     shape = tuple([input.shape[d] for d in order])
-    y = plan.new(shape, input.dtype, tuple([order[d] for d in lies]))
-    turned = (a, b) if k == 2 else (b,) if k == 1 else (a,)
-    way = tuple([slice(None, None, -1 if d in turned else 1) for d in range(n)])
+    y = plan.new(shape, input.dtype, tuple([order[d] for d in by_stride]))
+    flipped = (a, b) if k == 2 else (b,) if k == 1 else (a,)
+    way = tuple([slice(None, None, -1 if d in flipped else 1) for d in range(n)])
     copied(plan, y.transpose(order), input[way])
     return y
 

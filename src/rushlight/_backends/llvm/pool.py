@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     Ints = tuple[int, ...]
     Divisor = tuple[bool, int | None]
 
-LARGE = 1 << 30  # places in a plane, and columns beyond its ends, fit into 32 bits
+LARGE = 1 << 30  # indices in a plane, and columns beyond its ends, fit into 32 bits
 WHOLE = (True, None)  # a sum is divided by the size of its window
-NOWHERE = np.empty(0, np.int64)  # places that nobody asks for
+NOWHERE = np.empty(0, np.int64)  # indices that nobody asks for
 
 
 class Plan(NamedTuple):
@@ -85,7 +85,7 @@ def is_whole(w: Windows) -> bool:
     return w.sizes == w.kernel and prod(w.out) == 1 < prod(w.kernel) and not any(w.padding)
 
 
-def whole_places(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None:
+def whole_indices(x: np.ndarray, nd: int) -> tuple[np.ndarray, np.ndarray] | None:
     """The maximum of each plane and its place, both [planes, 1]; None with NaNs, of which the last
     counts here."""
     planes = x.reshape(-1, prod(x.shape[x.ndim - nd :]))
@@ -123,51 +123,51 @@ def windows_overlap(w: Windows) -> tuple[bool, bool]:
 
 
 @lru_cache(maxsize=1024)
-def max_plan(w: Windows, places: bool, dtype: np.dtype, last: bool) -> Plan | None:
+def max_plan(w: Windows, indices: bool, dtype: np.dtype, last: bool) -> Plan | None:
     """How maxima are found; None where kernels do not."""
     if not fits(w, dtype):
         return None
     if last:
-        run = pool_last.max_windows.compiled(PLACES=places, T=of(dtype))
+        run = pool_last.max_windows.compiled(INDICES=indices, T=of(dtype))
         return Plan(run, w.sizes, w.out, prod(w.sizes), (*plane_numbers(w), *w.dilation))
     if (s := step(dtype, w)) is None:
         return None
     k = w.kernel[-1] if w.kernel[-1] <= kernels.UNROLLED and w.dilation[-1] == 1 else 0
-    run = kernels.max_windows.compiled(PLACES=places, KW=k, S=s, T=of(dtype))
+    run = kernels.max_windows.compiled(INDICES=indices, KW=k, S=s, T=of(dtype))
     whole = is_whole(w) and max(w.dilation) == 1
     return Plan(run, w.sizes, w.out, prod(w.sizes), numbers(w, True), whole)
 
 
-def maxima(places: bool, x: Any, w: Windows) -> tuple[np.ndarray, np.ndarray] | None:
-    """(maxima, places) of arrays that kernels take; without `places` the second is anything."""
+def maxima(indices: bool, x: Any, w: Windows) -> tuple[np.ndarray, np.ndarray] | None:
+    """(maxima, indices) of arrays that kernels take; without `indices` the second is anything."""
     nd = len(w.sizes)
     if x.__class__ is not np.ndarray or x.shape[x.ndim - nd :] != w.sizes or not x.size:
         return None
     if not x.flags.carray:
         if nd == 3:
-            return maxima(places, in_order(x), w)
-        rows, plan = images(x, nd), max_plan(w, places, x.dtype, True)
+            return maxima(indices, in_order(x), w)
+        rows, plan = images(x, nd), max_plan(w, indices, x.dtype, True)
         if rows is None or plan is None:
             return None
         y = np.empty((len(rows), *w.out, rows.shape[3]), x.dtype)
-        at = np.empty(y.shape, np.int64) if places else NOWHERE
+        at = np.empty(y.shape, np.int64) if indices else NOWHERE
         plan.run(rows, y, at, len(rows), rows.shape[3], *plan.numbers)
-        return back(y), back(at) if places else at
-    plan = max_plan(w, places, x.dtype, False)
+        return back(y), back(at) if indices else at
+    plan = max_plan(w, indices, x.dtype, False)
     if plan is None:
         if x.dtype not in REDUCED:
             return None
-        found = maxima(places, x.astype(np.float32), w)
+        found = maxima(indices, x.astype(np.float32), w)
         return found and (found[0].astype(x.dtype), found[1])
     shape = (*x.shape[: x.ndim - nd], *w.out)
     if plan.whole:
-        if not places:
+        if not indices:
             return extremes.amax(x, tuple(range(x.ndim - nd, x.ndim)), True), NOWHERE
-        whole = whole_places(x, nd)
+        whole = whole_indices(x, nd)
         if whole is not None:
             return whole[0].reshape(shape), whole[1].reshape(shape)
     y = np.empty(shape, x.dtype)
-    at = np.empty(shape, np.int64) if places else NOWHERE
+    at = np.empty(shape, np.int64) if indices else NOWHERE
     plan.run(x, y, at, x.size // plan.volume, *plan.numbers)
     return y, at
 
@@ -179,24 +179,24 @@ def max_pool(x: np.ndarray, windows: Windows) -> np.ndarray:
     return found[0] if found else reference.max_pool(x, windows)
 
 
-@implements("max_pool_places")
-def max_pool_places(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places), of the windows of `max_pool`."""
-    return maxima(True, x, windows) or reference.max_pool_places(x, windows)
+@implements("max_pool_indices")
+def max_pool_indices(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, indices), of the windows of `max_pool`."""
+    return maxima(True, x, windows) or reference.max_pool_indices(x, windows)
 
 
-@implements("add_at_places")
-def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
-    """Zeros over `sizes` with `g` added at `places`, plane by plane."""
+@implements("add_at_indices")
+def add_at_indices(g: np.ndarray, indices: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `g` added at `indices`, plane by plane."""
     nd, size = len(sizes), prod(sizes)
     inner = 1
     if not g.flags.c_contiguous:
-        rows, at = images(g, nd), images(places, nd)
+        rows, at = images(g, nd), images(indices, nd)
         if rows is None or at is None:
-            return reference.add_at_places(g, places, sizes)
+            return reference.add_at_indices(g, indices, sizes)
         inner = g.shape[1]
     else:
-        rows, at = g, in_order(places)
+        rows, at = g, in_order(indices)
     if (
         rows.__class__ is not np.ndarray
         or rows.dtype not in FLOATING
@@ -208,66 +208,68 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
         or not at.flags.carray
         or size == 0
     ):
-        return reference.add_at_places(g, places, sizes)
+        return reference.add_at_indices(g, indices, sizes)
     count = prod(g.shape[g.ndim - nd :])
     half = g.dtype.itemsize == 2  # sums of a half type are float32
     if half and size * inner > kernels.ROOM and count > kernels.FEW:
-        return cpu.cast(add_at_places(cpu.cast(g, F32), places, sizes), g.dtype)
+        return cpu.cast(add_at_indices(cpu.cast(g, F32), indices, sizes), g.dtype)
     out = np.empty(
         (len(g), *sizes, inner) if inner > 1 else (*g.shape[: g.ndim - nd], *sizes), g.dtype
     )
     wrong = np.zeros(1, np.int64)
-    kernel = kernels.add_few_places if half and count <= kernels.FEW else kernels.add_places
+    kernel = kernels.add_at_few_indices if half and count <= kernels.FEW else kernels.add_at_indices
     run = kernel.compiled(T=of(g.dtype))
     run(rows, at, out, wrong, out.size // (size * inner), count, size, inner)
     if wrong[0]:
-        return reference.add_at_places(g, places, sizes)
+        return reference.add_at_indices(g, indices, sizes)
     return back(out) if inner > 1 else out
 
 
-def at_places(
-    kernel: Compiled, x: Any, places: Any, shape: Ints, count: int, size: int
+def of_indices(
+    kernel: Compiled, x: Any, indices: Any, shape: Ints, count: int, size: int
 ) -> np.ndarray | None:
-    """What a kernel makes of planes of row-major arrays; None for what is not for it, or where places are outside."""
+    """What a kernel makes of planes of row-major arrays; None for what is not for it, or where indices are outside."""
     if (
         x.__class__ is not np.ndarray
-        or places.__class__ is not np.ndarray
-        or not (x.flags.carray and places.flags.carray)
-        or places.dtype != I64
+        or indices.__class__ is not np.ndarray
+        or not (x.flags.carray and indices.flags.carray)
+        or indices.dtype != I64
         or x.dtype not in FLOATING
         or not (count and size and x.size)
     ):
         return None
     out, wrong = np.empty(shape, x.dtype), np.zeros(1, np.int64)
-    kernel[(x.dtype,)](x, places, out, wrong, places.size // count, count, size)
+    kernel[(x.dtype,)](x, indices, out, wrong, indices.size // count, count, size)
     return None if wrong[0] else out
 
 
-PUT, TAKE = Compiled(kernels.put_places), Compiled(kernels.take_places)
+PUT, TAKE = Compiled(kernels.put_at_indices), Compiled(kernels.take_at_indices)
 
 
-@implements("put_places")
-def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
-    """Zeros over `sizes` with `x` written at `places`: of several values the last stays."""
+@implements("put_at_indices")
+def put_at_indices(x: np.ndarray, indices: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `x` written at `indices`: of several values the last stays."""
     k = x.ndim - len(sizes)
-    if x.shape == places.shape:
-        x, places = in_order(x), in_order(places)
-        found = at_places(PUT, x, places, (*x.shape[:k], *sizes), prod(x.shape[k:]), prod(sizes))
+    if x.shape == indices.shape:
+        x, indices = in_order(x), in_order(indices)
+        found = of_indices(PUT, x, indices, (*x.shape[:k], *sizes), prod(x.shape[k:]), prod(sizes))
         if found is not None:
             return found
-    return reference.put_places(x, places, sizes)
+    return reference.put_at_indices(x, indices, sizes)
 
 
-@implements("take_places")
-def take_places(x: np.ndarray, places: np.ndarray, nd: int) -> np.ndarray:
-    """`x` at `places`, plane by plane."""
+@implements("take_at_indices")
+def take_at_indices(x: np.ndarray, indices: np.ndarray, nd: int) -> np.ndarray:
+    """`x` at `indices`, plane by plane."""
     k = x.ndim - nd
-    if x.shape[:k] == places.shape[:k]:
-        x, places = in_order(x), in_order(places)
-        found = at_places(TAKE, x, places, places.shape, prod(places.shape[k:]), prod(x.shape[k:]))
+    if x.shape[:k] == indices.shape[:k]:
+        x, indices = in_order(x), in_order(indices)
+        found = of_indices(
+            TAKE, x, indices, indices.shape, prod(indices.shape[k:]), prod(x.shape[k:])
+        )
         if found is not None:
             return found
-    return reference.take_places(x, places, nd)
+    return reference.take_at_indices(x, indices, nd)
 
 
 # -- windows of several sizes --------------------------------------------------------------------------
@@ -341,10 +343,10 @@ def adaptive_averages(x: np.ndarray, out: Ints) -> np.ndarray:
 
 @implements("adaptive_maxima")
 def adaptive_maxima(x: np.ndarray, out: Ints) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places) of the windows of adaptive pooling."""
+    """(maxima, indices) of the windows of adaptive pooling."""
     plan = adaptive_spans(x.shape[x.ndim - len(out) :], out)
     if plan is not None and plan.even is not None:
-        return max_pool_places(x, plan.even)
+        return max_pool_indices(x, plan.even)
     found = plan and maxima_of(x, out, plan.numbers, plan.arrays, 0)
     return found or reference.adaptive_maxima(x, out)
 
@@ -370,7 +372,7 @@ def maxima_of(
 def fractional_maxima(
     x: np.ndarray, samples: np.ndarray, kernel: Ints, out: Ints, order: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
+    """(maxima, indices) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
     tells which of them is which dimension's."""
     good = x.__class__ is np.ndarray and samples.__class__ is np.ndarray
     if good and samples.dtype in FLOATING and samples.shape == (*x.shape[:2], len(kernel)):
@@ -408,13 +410,6 @@ def fractional_spans(
     samples: np.ndarray, planes: int, sizes: Ints, kernel: Ints, out: Ints, order: Sequence[int]
 ) -> list[np.ndarray] | None:
     """Where the windows of each plane begin and end, dimension by dimension; None where one is outside."""
-    if samples.dtype in REDUCED:  # the arithmetic of half types is NumPy's
-        starts = reference.fractional_starts(samples, sizes, kernel, out, order)
-        for s, n, k in zip(starts, sizes, kernel, strict=True):
-            if not s.size or s.min() < 0 or s.max() > n - k:
-                return None
-        pairs = zip(starts, kernel, strict=True)
-        return [np.stack([s, s + k], -1).reshape(planes, -1, 2) for s, k in pairs]
     samples, wrong = in_order(samples), np.zeros(1, np.int64)
     arrays = [np.empty((planes, m, 2), np.int64) for m in out]
     run = FRACTIONAL_SPANS[(samples.dtype,)]

@@ -24,8 +24,9 @@ from rushlight._backends.llvm.product_table import (
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import products as reference
 from rushlight._codegen import types
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import gemm, gemv, small_product
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight.core.dtype_sets import (
     F32,
     FULL,

@@ -21,6 +21,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, of_copies, out_of_order, row_major
 from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as reference
+from rushlight._codegen.dtype_entry import alone
 from rushlight._codegen.kernels import fold as folds
 from rushlight._codegen.kernels import norm, shape_inference
 from rushlight._codegen.kernels import reduce as kernels
@@ -238,6 +239,9 @@ SUM, MEAN = sums_by_dtype(False), sums_by_dtype(True)
 PRODUCT = ByDtype(lambda dtype: folds_of("prod", dtype))
 NUMBERS = ByDtype(lambda dtype: folds_of("numbers", dtype))
 NONZEROS = ByDtype(lambda dtype: folds_of("count_nonzero", dtype))
+_sum, _mean, _product, _numbers, _nonzeros = (
+    alone(entries, row_major) for entries in (SUM, MEAN, PRODUCT, NUMBERS, NONZEROS)
+)
 
 
 def folded(name: str, a: np.ndarray, found: Any, t: Type, to: Type) -> np.ndarray:
@@ -290,7 +294,7 @@ def by_copy(name: str, a: Any, *options: Any) -> Any:
 def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
     if dtype is None:
-        r = SUM[a.dtype](a, axis, keepdims)
+        r = _sum(a, axis, keepdims)
         if r is not None:
             return r
     d = getattr(a, "dtype", None)
@@ -338,7 +342,7 @@ def sum_of_rows(t: Type, to: Type) -> Any:
 def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
     if dtype is None:
-        r = NUMBERS[a.dtype](a, axis, keepdims)
+        r = _numbers(a, axis, keepdims)
         if r is not None:
             return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
@@ -350,7 +354,7 @@ def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = No
 @implements("count_nonzero")
 def count_nonzero(a: np.ndarray, axis: Any) -> Any:
     """How many elements are not 0; int64."""
-    r = NONZEROS[a.dtype](a, axis, False)
+    r = _nonzeros(a, axis, False)
     if r is not None:
         return r
     found = planned(a, axis, False)
@@ -363,7 +367,7 @@ def count_nonzero(a: np.ndarray, axis: Any) -> Any:
 def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
     if dtype is None:
-        r = PRODUCT[a.dtype](a, axis, keepdims)
+        r = _product(a, axis, keepdims)
         if r is not None:
             return r
     d = getattr(a, "dtype", None)
@@ -422,7 +426,7 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
 def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
     if dtype is None:
-        r = MEAN[a.dtype](a, axis, keepdims)
+        r = _mean(a, axis, keepdims)
         if r is not None:
             return r
     found = planned(a, axis, keepdims, dtype) if getattr(a, "dtype", None) in FLOATING else None
@@ -441,12 +445,23 @@ def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None
 @of_copies(VARIANCE, any_order=True)
 def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tuple[Any, Any]:
     """(variance, mean): the squared distances from the mean summed."""
-    if (r := in_rows(VARIANCE, a, axis, keepdims, correction)) is not None:
+    dims = axis if axis.__class__ is tuple else None if axis is None else (axis,)
+    if (r := in_rows(VARIANCE, a, dims, keepdims, correction)) is not None:
         return r
     blocks = arranged(a, axis)
-    if blocks is None or blocks[2] != 1 or blocks[1] <= correction:
-        return reference.variance(a, axis, keepdims, correction)
-    outer, n, _ = blocks
+    if blocks is not None and blocks[2] == 1 and blocks[1] > correction:
+        v, mean = variance_of_rows(a, *blocks[:2], correction)
+        return shaped(v, a, axis, keepdims), shaped(mean, a, axis, keepdims)
+    if dims and takes(a) and a.ndim:
+        order, (outer, n), shape = brought_last(a.shape, dims, keepdims)
+        if n > correction:
+            v, mean = variance_of_rows(row_major(a.transpose(order)), outer, n, correction)
+            return v.reshape(shape), mean.reshape(shape)
+    return reference.variance(a, axis, keepdims, correction)
+
+
+def variance_of_rows(a: np.ndarray, outer: int, n: int, correction: float) -> tuple[Any, Any]:
+    """The variances and means of `outer` rows of n floating numbers."""
     t = of(a.dtype)
     assert t is not None
     d = t.loaded.np
@@ -459,8 +474,7 @@ def variance(a: np.ndarray, axis: Any, keepdims: bool, correction: float) -> tup
         apart = m - mean[:, None]
         s[:, 0] = s.sum(1) + (apart * apart).sum(1) * d.type(n // parts)
     v = s[:, 0] / d.type(n - correction)
-    v, mean = (shaped(r.astype(a.dtype, copy=False), a, axis, keepdims) for r in (v, mean))
-    return v, mean
+    return v.astype(a.dtype, copy=False), mean.astype(a.dtype, copy=False)
 
 
 def lengths(d: np.dtype) -> Any:

@@ -13,7 +13,8 @@ import numpy as np
 from rushlight._backends import reference
 from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import threshold
-from rushlight._codegen.native_entry import ByDtype, before
+from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.native_entry import ByDtype
 
 KERNELS: dict[
     str, Any

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends.llvm.plans import innermost, row_major, undecided
+from rushlight._backends.llvm.plans import (
+    copied,
+    good,
+    innermost,
+    report,
+    row_major,
+    undecided,
+)
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import FLOATING, I64, compute_dtype
+from rushlight.core.dtype_sets import FLOATING, FULL, I64, compute_dtype
 
 if TYPE_CHECKING:
     from rushlight._codegen.planned_entry import Plan
@@ -17,15 +24,15 @@ if TYPE_CHECKING:
 def glu(plan: Plan, input: np.ndarray, dim: int) -> Any:
     from rushlight._backends.llvm import activation
 
-    turned = input.T.flags.c_contiguous and not input.flags.c_contiguous
-    x, axis = (input.T, ~dim) if turned else (input, dim)
+    transposed = input.T.flags.c_contiguous and not input.flags.c_contiguous
+    x, axis = (input.T, ~dim) if transposed else (input, dim)
     known = input.dtype in FLOATING and x.flags.c_contiguous
     found = activation.halved(x.shape, axis) if known else None
     if found is None:
         return None
     rows, n, shape = found
-    order = tuple(range(input.ndim))[::-1] if turned else None
-    y = plan.new(shape[::-1] if turned else shape, input.dtype, order)
+    order = tuple(range(input.ndim))[::-1] if transposed else None
+    y = plan.new(shape[::-1] if transposed else shape, input.dtype, order)
     plan.call(activation._glu[(input.dtype,)], x, y, rows, n)
     return y
 
@@ -65,6 +72,46 @@ def summed(plan: Plan, input: np.ndarray, shape: Any) -> Any:
     else:
         return None
     return y
+
+
+def margins(
+    plan: Plan, input: np.ndarray, target: np.ndarray, weight: Any, p: int, margin: float,
+    reduction: str,
+) -> Any:  # fmt: skip
+    from rushlight._backends.llvm import margin as kernels
+    from rushlight._backends.llvm import reduce
+
+    d = input.dtype
+    if d not in FULL or p not in (1, 2) or not kernels.fits(input, target, weight):
+        return None
+    if target.ndim != 1 or weight is not None and weight.shape != input.shape[1:]:
+        return None
+    rows, alone = len(input), reduction != "none"
+    x, y = row_major(plan, input), row_major(plan, target)
+    w, wrong = x if weight is None else row_major(plan, weight), report(plan)
+    losses = plan.new(() if alone and rows == 1 else (rows,), d)
+    run = kernels.ONE_CLASS[p, weight is not None, d]
+    plan.call(run, x, y, w, losses, wrong, *x.shape, margin)
+    good(plan, wrong)
+    if not losses.ndim or not alone:
+        return losses
+    t, total = of(d), plan.new((), d)
+    add = reduce.kernels.sum_rows.compiled(MEAN=reduction == "mean", T=t, R=t)
+    plan.call(add, losses, total, 1, rows)
+    return total
+
+
+def own_distances(plan: Plan, input: np.ndarray, p: float) -> Any:
+    """Those of the rows of a matrix to each other."""
+    from rushlight._backends.llvm import distances
+
+    if input.ndim != 2 or input.dtype not in FULL or p not in distances.NORMS or len(input) < 2:
+        return None
+    (n, k), x = input.shape, row_major(plan, input)
+    columns, out = plan.new((k, n), x.dtype), plan.new((n * (n - 1) // 2,), x.dtype)
+    copied(plan, columns, input.T)
+    plan.call(distances._own_distances[distances.NORMS[p], x.dtype], x, columns, out, n, k)
+    return out
 
 
 def group_norm(

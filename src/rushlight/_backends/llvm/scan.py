@@ -41,7 +41,7 @@ def sums(dtype: np.dtype, t: Type, times: bool) -> Any:
 
 
 def extremes(dtype: np.dtype, t: Type, least: bool) -> Any:
-    """The native entry for running extremes and their places."""
+    """The native entry for running extremes and their indices."""
     run = kernels.running_extreme, {"LEAST": least, "T": t}
     return bind((shape_inference.scanned, {}), [dtype], [dtype, I64], run)
 
@@ -98,10 +98,10 @@ def cumulative_extreme(
         if a.__class__ is np.ndarray and not a.flags.c_contiguous:
             return cumulative_extreme(row_major(a), axis, ufunc)
         return reference.cumulative_extreme(a, axis, ufunc)
-    out, places = np.empty(a.shape, a.dtype), np.empty(a.shape, np.int64)
+    out, indices = np.empty(a.shape, a.dtype), np.empty(a.shape, np.int64)
     run = kernels.running_extreme.compiled(LEAST=ufunc.__name__ == "minimum", T=READ[a.dtype])
-    run(a, out, places, *found)
-    return out, places
+    run(a, out, indices, *found)
+    return out, indices
 
 
 def logs(dtype: np.dtype, t: Type) -> Any:

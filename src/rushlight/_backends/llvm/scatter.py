@@ -31,9 +31,10 @@ from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
-from rushlight._codegen.native_entry import ByDtype, before, bind
+from rushlight._codegen.native_entry import ByDtype, bind
 from rushlight._codegen.types import UNITS, Type, f32, i64
 from rushlight.core.dtype_sets import F32, I64, REDUCED
 
@@ -77,7 +78,7 @@ def named(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
 
 
 @implements("gather")
-@before(GATHER)
+@before(GATHER, contiguous)
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     if not (a.flags.c_contiguous and index.flags.c_contiguous) and a.size <= 2 * index.size:

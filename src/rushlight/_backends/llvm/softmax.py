@@ -11,12 +11,13 @@ import numpy as np
 from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.reduce import brought_last
 from rushlight._backends.llvm.registration import implements
-from rushlight._backends.llvm.views import contiguous, of_copies
+from rushlight._backends.llvm.views import contiguous, in_order, of_copies
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.kernels import softmax as kernels
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING
 
@@ -105,9 +106,9 @@ def gradient(g: Any, y: Any, dim: int, log: bool) -> np.ndarray | None:
         or g.__class__ is not np.ndarray
         or g.dtype is not y.dtype
         or g.shape != y.shape
-        or not g.flags.carray
     ):
         return None
+    g = in_order(g)
     outer, n, inner = found
     out = np.empty(y.shape, y.dtype)
     if inner > 1:

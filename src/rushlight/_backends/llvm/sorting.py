@@ -24,17 +24,18 @@ from rushlight._backends.llvm.views import (
 )
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import bags, shape_inference
 from rushlight._codegen.kernels import keys as of_elements
 from rushlight._codegen.kernels import largest as few
 from rushlight._codegen.kernels import sort as kernels
-from rushlight._codegen.native_entry import ByDtype, before, bind, unbound
+from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import Type, b1, f32, f64, i32, i64, of, u8
 from rushlight.core.dtype_sets import BOOL, F32, F64, FLOATING, I8, I16, I32, I64, REDUCED, U8
 
 SMALL = max(1, threshold(128))  # elements from which a kernel takes less time than NumPy's passes
 SORTED = FLOATING | {BOOL, U8, I8, I16, I32, I64}
-FAR = 64  # places that an element may have to go where its key was cut off
+FAR = 64  # positions that an element may have to go where its key was cut off
 LONG = 2048  # from this length on, two passes by digits take less time than NumPy's sort
 
 
@@ -59,7 +60,7 @@ def key_range(x: np.ndarray, down: bool) -> tuple[int, int]:
 
 
 def keys_of(x: np.ndarray, down: bool) -> tuple[np.ndarray, int, int, int]:
-    """(keys with places, bits of a place, bits of a key, bits that were cut off)."""
+    """(keys with indices, bits of an index, bits of a key, bits that were cut off)."""
     n = x.shape[-1]
     shift = max(1, (n - 1).bit_length())
     least, bits = key_range(x, down)
@@ -71,7 +72,7 @@ def keys_of(x: np.ndarray, down: bool) -> tuple[np.ndarray, int, int, int]:
 
 
 def put_in_order(x: np.ndarray, down: bool) -> tuple[np.ndarray, int] | None:
-    """(sorted keys with places, bits of a place)."""
+    """(sorted keys with indices, bits of an index)."""
     keys, shift, bits, cut = keys_of(x, down)
     n = x.shape[-1]
     rows = x.size // n
@@ -91,12 +92,12 @@ def put_in_order(x: np.ndarray, down: bool) -> tuple[np.ndarray, int] | None:
 
 
 def taken(x: np.ndarray, keys: np.ndarray, shift: int) -> tuple[np.ndarray, np.ndarray]:
-    """(elements, places) of sorted keys."""
-    values, places = np.empty(keys.shape, x.dtype), np.empty(keys.shape, np.int64)
+    """(elements, indices) of sorted keys."""
+    values, indices = np.empty(keys.shape, x.dtype), np.empty(keys.shape, np.int64)
     n, k = x.shape[-1], keys.shape[-1]
     run = kernels.unpacked.compiled(T=of(x.dtype))
-    run(x, keys, values, places, x.size // n, n, k, (1 << shift) - 1)
-    return values, places
+    run(x, keys, values, indices, x.size // n, n, k, (1 << shift) - 1)
+    return values, indices
 
 
 def placed(r: np.ndarray, axis: int) -> np.ndarray:
@@ -107,7 +108,7 @@ def placed(r: np.ndarray, axis: int) -> np.ndarray:
 
 
 def entries(infer: Any, kernel: Any) -> ByDtype:
-    """The native entries for values and places that a kernel chooses."""
+    """The native entries for values and indices that a kernel chooses."""
 
     def make(dtype: np.dtype) -> Any:
         if dtype not in SORTED:
@@ -137,8 +138,8 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
     found = None if x is None else put_in_order(x, descending)
     if x is None or found is None:
         return reference.sort(a, axis, descending)
-    values, places = (placed(r, axis) for r in taken(x, *found))  # type: ignore[arg-type]
-    return reference._as(a, values), reference._as(a, places)
+    values, indices = (placed(r, axis) for r in taken(x, *found))  # type: ignore[arg-type]  # rows have an axis
+    return reference._as(a, values), reference._as(a, indices)
 
 
 @implements("topk")
@@ -154,20 +155,20 @@ def topk(
     rows, flip = x.size // n, 0 if largest else -1
     if k <= few.MOST:
         shape = (*x.shape[:-1], k)
-        values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+        values, indices = np.empty(shape, x.dtype), np.empty(shape, np.int64)
         run = few.first_few.compiled(T=of(x.dtype))
-        run(x, values, places, rows, n, k, flip, int(in_order))
+        run(x, values, indices, rows, n, k, flip, int(in_order))
     else:
         heaped = k * few.HEAPED <= n
-        values, places, choice = many(x, k, largest, in_order or heaped)
+        values, indices, choice = many(x, k, largest, in_order or heaped)
         which = choice.reshape(-1).nonzero()[0]
         if which.size:
             t: Any = of(x.dtype)
             key, size = of_elements.key_type(t), which.size * (k if heaped else n)
             own = np.empty(size, key.np), np.empty(size, np.int64)
             run = few.first_of_some.compiled(T=t, K=key)
-            run(x, which, values, places, *own, which.size, n, k, flip, int(in_order))
-    return placed(values, axis), placed(places, axis)  # type: ignore[arg-type]
+            run(x, which, values, indices, *own, which.size, n, k, flip, int(in_order))
+    return placed(values, axis), placed(indices, axis)  # type: ignore[arg-type]  # rows have an axis
 
 
 def many(
@@ -179,9 +180,9 @@ def many(
     if not in_order:
         return np.empty(shape, x.dtype), np.empty(shape, np.int64), np.ones(shape[:-1], np.bool_)
     if x.dtype.itemsize == 8:
-        places = np.ascontiguousarray(reference.first(x, k, -1, largest))
-        values = np.take_along_axis(x, places, -1)
-        return values, places, reference.has_ties(x, values)
+        indices = np.ascontiguousarray(reference.first(x, k, -1, largest))
+        values = np.take_along_axis(x, indices, -1)
+        return values, indices, reference.has_ties(x, values)
     keys, shift, _, _ = keys_of(x, largest)
     beyond = None
     if k < x.shape[-1]:
@@ -189,12 +190,12 @@ def many(
         beyond = keys[..., k:].min(-1) >> np.uint64(shift)
     keys = np.ascontiguousarray(keys[..., :k])
     keys.sort(-1)
-    values, places = taken(x, keys, shift)
+    values, indices = taken(x, keys, shift)
     keys >>= np.uint64(shift)
     choice = (keys[..., 1:] == keys[..., :-1]).any(-1)
     if beyond is not None:
         choice |= keys[..., -1] == beyond
-    return values, places, choice
+    return values, indices, choice
 
 
 def choices(infer: Any, **known: int) -> ByDtype:
@@ -213,11 +214,11 @@ def one_of_many(a: Any, axis: int | None, keepdims: bool, which: int) -> tuple[A
     t: Any = of(a.dtype)
     k = of_elements.key_type(t)
     shape = (*before, 1, *behind) if keepdims else before + behind
-    values, places = np.empty(shape, a.dtype), np.empty(shape, np.int64)
+    values, indices = np.empty(shape, a.dtype), np.empty(shape, np.int64)
     keys, words = np.empty(n, k.np), np.empty(n, np.uint64)
     run = kernels.chosen_of_many.compiled(T=t, K=k)
-    run(x, keys, words, values, places, prod(before), n, prod(behind), which)
-    return values, places
+    run(x, keys, words, values, indices, prod(before), n, prod(behind), which)
+    return values, indices
 
 
 MEDIAN = choices(shape_inference.chosen_median, KIND=kernels.MEDIAN)
@@ -260,25 +261,25 @@ def median(a: np.ndarray, skip_nan: bool) -> Any:
 
 @implements("unique")
 def unique(
-    a: np.ndarray, consecutive: bool, places: bool, lengths: bool
+    a: np.ndarray, consecutive: bool, indices: bool, lengths: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`."""
     if a.__class__ is not np.ndarray or not a.size or a.dtype not in SORTED:
-        return reference.unique(a, consecutive, places, lengths)
+        return reference.unique(a, consecutive, indices, lengths)
     flat = in_order(a).reshape(-1)
     order = None
     if consecutive:
         s = flat
-    elif places:
+    elif indices:
         s, order = sort(flat, 0, False)
     else:
         s = np.sort(reference.exact(flat)).astype(a.dtype, copy=False)
-    values, inverse, counts = runs(s, order, places, lengths)
-    return values, inverse.reshape(a.shape) if places else inverse, counts
+    values, inverse, counts = runs(s, order, indices, lengths)
+    return values, inverse.reshape(a.shape) if indices else inverse, counts
 
 
-def runs(s: np.ndarray, order: np.ndarray | None, places: bool, lengths: bool) -> tuple:
-    """Each run of equal elements once; with `places` the run of each original place; with `lengths` their lengths."""
+def runs(s: np.ndarray, order: np.ndarray | None, indices: bool, lengths: bool) -> tuple:
+    """Each run of equal elements once; with `indices` the run of each original element; with `lengths` their lengths."""
     n, t = s.size, of(s.dtype)
     t = u8 if t is b1 else t
     found, count = np.zeros(-(-n // kernels.STRETCH), np.int64), n
@@ -289,10 +290,10 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool, lengths: bool) -
         found[1:] = found[:-1]
         found[0] = 0
     values, starts = np.empty(count, s.dtype), np.empty(count + 1 if lengths else 0, np.int64)
-    inverse = np.empty(n, np.int64) if places else starts
-    if places and order is None:
+    inverse = np.empty(n, np.int64) if indices else starts
+    if indices and order is None:
         order = np.arange(n)
-    run = kernels.runs_placed.compiled(PLACES=places, LENGTHS=lengths, T=t)
+    run = kernels.runs_placed.compiled(INDICES=indices, LENGTHS=lengths, T=t)
     run(s, starts if order is None else order, found, values, starts, inverse, n)
     if count > (count := int(found[-1])):
         values, starts = values[:count].copy(), starts[: count + 1]
@@ -303,7 +304,7 @@ def runs(s: np.ndarray, order: np.ndarray | None, places: bool, lengths: bool) -
 
 
 def searches(right: bool, to: Type) -> ByDtype:
-    """The native entries for places in sorted rows."""
+    """The native entries for indices in sorted rows."""
 
     def make(dtype: np.dtype) -> Any:
         t = of(dtype)

@@ -13,9 +13,10 @@ from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import views as reference
+from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
-from rushlight._codegen.native_entry import ByDtype, ListOf, before, bind
+from rushlight._codegen.native_entry import ByDtype, ListOf, bind
 from rushlight._codegen.types import UNITS
 
 BYTES = max(1, threshold(1 << 13))  # from which a kernel takes less time than NumPy's copy
@@ -113,7 +114,7 @@ def of_copies(entries: ByDtype, any_order: bool = False) -> Callable[[Callable],
             found = entries[given[0].dtype](*copies)
             return function(*copies) if found is None else found
 
-        return before(entries)(behind)
+        return before(entries, None if any_order else row_major)(behind)
 
     return decorated
 
@@ -165,7 +166,8 @@ def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
 @before(STACK)
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Arrays of one dtype and shape along a new axis, row-major; None for others."""
-    return None
+    small = arrays and arrays[0].__class__ is np.ndarray and not arrays[0].ndim
+    return reference.stack_contiguous(arrays, axis) if small else None
 
 
 ROLL = entries(

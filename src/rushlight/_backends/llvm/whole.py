@@ -16,9 +16,10 @@ from rushlight._backends import cpu
 from rushlight._backends.llvm.indexing import ADDED, WIDE_ADDED, WORDS, apart, both, taking
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.views import copy_into, in_memory_order, row_major
+from rushlight._codegen.dtype_entry import alone, before
 from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
-from rushlight._codegen.native_entry import ByDtype, alone, before, bind
+from rushlight._codegen.native_entry import ByDtype, bind
 from rushlight._codegen.planned_entry import planned
 from rushlight._codegen.types import UNITS, Type, bf16, f16, f32, f64, i64
 from rushlight.core.dtype_sets import BF16, BOOL, C64, C128, F16, F32, F64, I64, REDUCED
@@ -50,17 +51,21 @@ def adding_slices(d: np.dtype, t: Type) -> Any:
     return bind((index_calls.index_add, number), [d, I64, d], [], *runs)
 
 
-def reducing(infer: Any, run: tuple, mean: Any, words: tuple[str, ...]) -> ByDtype:
-    """Writes of one array into another by the reduction that a word names; those of integers have no mean here, those of
-    half types neither mean nor sum, which are of float32."""
+def reducing(infer: Any, run: tuple, words: tuple[str, ...]) -> ByDtype:
+    """Writes of one array into another by the reduction that a word names. Means, and what is rounded once (sums and products
+    of half types at an index for each element), have no way but that of few values."""
     kernel, known = run
+    slices = kernel is kernels.put_slices
 
     def make(d: np.dtype, t: Type) -> Any:
-        named = tuple([w for w in words if d not in REDUCED or w != "sum"])
-        runs = [r for w in named for r in both(kernel, **known, HOW=WORDS[w], T=t, V=t)]
-        infers = infer, {"SIZE": d.itemsize, "MEAN": len(named)}
-        if d in FULL:
-            runs, named = [*runs, (mean, {"T": t})], (*named, "mean")
+        once = () if slices or d not in REDUCED else ("sum", "prod")
+        direct = [w for w in words if w != "mean" and w not in once]
+        named = (*direct, *[w for w in words if w not in direct])
+        runs = [r for w in direct for r in both(kernel, **known, HOW=WORDS[w], T=t, V=t)]
+        few = {"ROUNDS": slices, "SLICES": slices, "T": t}
+        for w in named:
+            runs.append((kernels.reduce_few, {"HOW": WORDS[w], "MEAN": w == "mean", **few}))
+        infers = infer, {"SIZE": d.itemsize, "DIRECT": len(direct)}
         return bind(infers, [d, I64, d], [], *runs, words=("reduce", named))
 
     return entries(make, ADDED)
@@ -88,15 +93,13 @@ def of_parts(infer: Any, run: Any) -> ByDtype:
 ENTRIES = {
     "index_add": entries(adding_slices, ADDED),
     "index_copy": writing(index_calls.index_copy, SLICES, "put", UNITS),
-    "index_reduce": reducing(
-        index_calls.index_reduce, SLICES, kernels.mean_slices, ("prod", "amax", "amin")
-    ),
+    "index_reduce": reducing(index_calls.index_reduce, SLICES, ("prod", "amax", "amin", "mean")),
     "aten.index_fill_value": filling(index_calls.index_fill, kernels.fill_slices_with),
     "aten.scatter_src": writing(index_calls.scatter, ELEMENTS, "put", UNITS),
     "aten.scatter_value": filling(index_calls.scatter_value, kernels.fill_along),
     "scatter_add": writing(index_calls.scatter, ELEMENTS, "add", WIDE_ADDED),
     "scatter_reduce": reducing(
-        index_calls.scatter_reduce, ELEMENTS, kernels.mean_along, ("sum", "prod", "amax", "amin")
+        index_calls.scatter_reduce, ELEMENTS, ("sum", "prod", "amax", "amin", "mean")
     ),
     "index_select": taking(index_calls.index_select, kernels.take_slices),
     "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled),
@@ -106,7 +109,9 @@ ENTRIES = {
         lambda d, t: bind((few.renorm, {}), [d], [d], (few.shortened, {"T": t})), FULL
     ),
     "take": entries(
-        lambda d, u: bind((index_calls.take, {}), [d, I64], [d], (kernels.take_places, {"U": u})),
+        lambda d, u: bind(
+            (index_calls.take, {}), [d, I64], [d], (kernels.take_at_indices, {"U": u})
+        ),
         UNITS,
     ),
 }
@@ -145,7 +150,10 @@ PLANNED = {
     **{f"internal.reflection_pad{n}d": "reflected" for n in (1, 2, 3)},
     **{f"internal.replication_pad{n}d": "replicated" for n in (1, 2, 3)},
     **{f"internal.circular_pad{n}d": "circular" for n in (1, 2, 3)},
+    **{f"internal.fractional_max_pool{n}d": "window_plans.fractional_maxima" for n in (2, 3)},
     "nn.functional._glu": "row_plans.glu",
+    "nn.functional._multi_margin_loss": "row_plans.margins",
+    "_pdist_forward": "row_plans.own_distances",
     "complex": "complex",
     "rot90": "rot90",
     "aten._unsafe_view": "reshaped",
@@ -216,8 +224,8 @@ def in_reverse(first: np.ndarray, dim: Any, *rest: Any) -> tuple:
         dim = n - 1 - dim % n
     else:
         dim = n  # which entries do not take
-    turned = [a.T if a.__class__ is np.ndarray and a.ndim == n else a for a in rest]
-    return (first.T, dim, *turned)
+    transposed = [a.T if a.__class__ is np.ndarray and a.ndim == n else a for a in rest]
+    return (first.T, dim, *transposed)
 
 
 def in_rows(path: str, entries: ByDtype) -> Callable[..., Any]:
@@ -246,22 +254,22 @@ def in_rows(path: str, entries: ByDtype) -> Callable[..., Any]:
             given, changed = in_reverse(*given), True
             first = given[0]
         copies = [*given]
-        turned = not first.flags.c_contiguous
-        if turned and not in_memory_order(first).flags.c_contiguous:
+        transposed = not first.flags.c_contiguous
+        if transposed and not in_memory_order(first).flags.c_contiguous:
             return None
         for k, a in enumerate(given):
             if a.__class__ is not np.ndarray:
                 continue
-            if slices and (k or turned) and a.size >= LARGE:
+            if slices and (k or transposed) and a.size >= LARGE:
                 return None
-            if turned or not a.flags.c_contiguous:
+            if transposed or not a.flags.c_contiguous:
                 if 0 in a.strides or (k and not apart(first, a)):
                     return None
                 if not a.flags.c_contiguous:
                     copies[k], changed = row_major(a), True
         if not changed or entries[first.dtype](*copies) is not True:
             return None
-        if turned:
+        if transposed:
             copy_into(first, copies[0])
         return True
 

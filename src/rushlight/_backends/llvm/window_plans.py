@@ -9,7 +9,15 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm import pool, resample
-from rushlight._backends.llvm.plans import copied, regular, room, row_major, undecided
+from rushlight._backends.llvm.plans import (
+    copied,
+    good,
+    regular,
+    report,
+    room,
+    row_major,
+    undecided,
+)
 from rushlight._backends.windows import Windows
 from rushlight._codegen.types import of
 from rushlight.core.dtype_sets import FLOATING, FULL, I64
@@ -24,7 +32,15 @@ GRIDS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 
 def averages(plan: Plan, input: np.ndarray, windows: Windows, divisor: tuple) -> Any:
     x = regular(plan, input, len(windows.sizes))
-    found = None if undecided(input) else pool.averages_call(x, windows, divisor)
+    if undecided(input):
+        return None
+    found = pool.averages_call(x, windows, divisor)
+    if found is None and not x.flags.c_contiguous:  # of integers, which have no kernel for it
+        y = room(plan, x, windows.out, x.dtype)
+        rows = averages(plan, row_major(plan, input), windows, divisor)
+        if rows is not None:
+            copied(plan, y, rows)
+        return None if rows is None else y
     if found is None:
         return None
     run, counts, _, numbers, _ = found
@@ -84,6 +100,31 @@ def adaptive_maxima(plan: Plan, input: np.ndarray, output_size: Ints) -> Any:
     planes = y.size // (prod(output_size) * channels)
     run = pool.SPANS_MAXIMA[channels > 1, x.dtype]
     plan.call(run, x, y, at, planes, channels, *spans.numbers, *spans.arrays, 0)
+    return y, at
+
+
+def fractional_maxima(
+    plan: Plan, input: np.ndarray, samples: np.ndarray, kernel: Ints, output_size: Ints
+) -> Any:
+    nd, out = len(kernel), tuple(output_size)
+    sizes, lead = input.shape[input.ndim - nd :], input.shape[: input.ndim - nd]
+    order = tuple(range(nd)) if nd == 3 else (1, 0)  # as the operator has it
+    known = input.dtype in FLOATING and samples.dtype is input.dtype and 0 < len(lead) < 3
+    if not known or samples.shape != (*(1, *lead)[-2:], nd) or undecided(input):
+        return None
+    numbers = pool.fractional_numbers(sizes, tuple(kernel), out, order)
+    if numbers is None:
+        return None
+    x, drawn, planes = regular(plan, input, nd), row_major(plan, samples), prod(lead)
+    spans, wrong = [plan.new((planes, m, 2), I64) for m in out], report(plan)
+    for a, *of_one in zip(spans, order, sizes, kernel, out, strict=True):
+        plan.call(pool.FRACTIONAL_SPANS[(x.dtype,)], drawn, a, wrong, planes, nd, *of_one)
+    good(plan, wrong)
+    y, at = (room(plan, x, out, d) for d in (x.dtype, I64))
+    channels = 1 if x.flags.c_contiguous else x.shape[1]
+    ends = [pool.whole(planes), *spans] if nd == 2 else spans
+    run = pool.SPANS_MAXIMA[channels > 1, x.dtype]
+    plan.call(run, x, y, at, planes // channels, channels, *numbers, *ends, 1)
     return y, at
 
 

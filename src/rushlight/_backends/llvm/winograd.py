@@ -50,11 +50,11 @@ def up(a: int, by: int) -> int:
     return -(-a // by)
 
 
-def cycles(s: Scheme, n: int, c: int, o: int, out: Ints, apart: int) -> tuple[float, float]:
+def cycles(s: Scheme, n: int, c: int, o: int, out: Ints, dilation: int) -> tuple[float, float]:
     """About how many cycles a core works on a convolution by a scheme, and by sums in order."""
     block = 2 * sizes()["L"]
-    wide = s.outputs * apart
-    tiles = n * up(out[0], wide) * up(out[1], wide) * apart * apart
+    wide = s.outputs * dilation
+    tiles = n * up(out[0], wide) * up(out[1], wide) * dilation * dilation
     products = tiles * s.products**2 * (c + 8 * up(c, RUN)) * up(o, block) * block / 32
     ways = tiles * (s.values**2 * c + s.points**2 * o) / 4 + s.products**2 * c * o / 5
     taps = s.taps**2 / (4 if s.outputs == 4 else 1)
@@ -71,7 +71,7 @@ def scheme_for(problem: Problem) -> int | None:
     padding = padding_of(p)
     if p.dilation[0] != p.dilation[1] or padding[0] != padding[1]:
         return None
-    (k, _), (step, _), (apart, _), (pad, _) = p.kernel, p.stride, p.dilation, padding
+    (k, _), (step, _), (dilation, _), (pad, _) = p.kernel, p.stride, p.dilation, padding
     transposed = p.direction == "transposed"
     number = NUMBERS.get((k, 0 if transposed and step == 2 else step))
     if number is None:
@@ -79,21 +79,21 @@ def scheme_for(problem: Problem) -> int | None:
     read, written = (p.y, p.x) if transposed else (p.x, p.y)
     n, (h, w), out = read[0], read[2:], written[2:]
     if SCHEMES[number].outputs == 4:
-        good = pad == 1 and apart == 1
+        good = pad == 1 and dilation == 1
         good = good and all(m in (2 * i + k - 4, 2 * i + k - 3) for m, i in zip(out, (h, w), strict=True))  # fmt: skip
     else:
-        reach = apart * (k - 1) + 1
-        good = (step == 1 or apart == 1) and 0 <= pad < reach
+        reach = dilation * (k - 1) + 1
+        good = (step == 1 or dilation == 1) and 0 <= pad < reach
         good = good and out == ((h + 2 * pad - reach) // step + 1, (w + 2 * pad - reach) // step + 1)  # fmt: skip
     c, o = read[1] // p.groups, written[1] // p.groups
     most = kernels.ROOM // (SCHEMES[number].values ** 2 * RUN * up(c, RUN)) if c else 0
-    if not good or min(n, c, o, *out) < 1 or most < max(sizes()["MR"], apart * apart):
+    if not good or min(n, c, o, *out) < 1 or most < max(sizes()["MR"], dilation * dilation):
         return None
-    if apart * apart > TILES:
+    if dilation * dilation > TILES:
         return None
     if p.direction == "weight" and LOSS and o <= 16:
         return None
-    quick, ordered = cycles(SCHEMES[number], n, c, o, out, apart)
+    quick, ordered = cycles(SCHEMES[number], n, c, o, out, dilation)
     return number if not LOSS or 100 * quick < LOSS * ordered else None
 
 
@@ -128,7 +128,7 @@ def height(lines: int, most: int, wide: int, pieces: int, windows: int) -> int:
 
 @lru_cache(maxsize=1024)
 def plan_of(
-    number: int, x: Ints, y: Ints, padding: int, apart: int, groups: int, windows: Ints,
+    number: int, x: Ints, y: Ints, padding: int, dilation: int, groups: int, windows: Ints,
     x_last: int, y_last: int, weight: bool = False,
 ) -> np.ndarray:  # fmt: skip
     """The plan of a convolution from the shape x to y, or of the gradient of its windows; `windows`:
@@ -136,7 +136,7 @@ def plan_of(
     s = SCHEMES[number]
     n, c, o = x[0], x[1] // groups, y[1] // groups
     block = 2 * sizes()["L"]
-    down, across = up(y[2], s.outputs * apart), up(y[3], s.outputs * apart)
+    down, across = up(y[2], s.outputs * dilation), up(y[3], s.outputs * dilation)
     rows = sizes()["MR"]
     most = TILES
     if not weight:
@@ -144,17 +144,19 @@ def plan_of(
             TILES,
             kernels.ROOM // (s.values**2 * RUN * up(c, RUN)) // rows * rows,
         )
-    most //= apart * apart
+    most //= dilation * dilation
     pieces = up(across, most)
     wide, lines = up(across, pieces), n * down
     pieces = up(across, wide)
-    high = height(lines, max(1, most // wide), wide * apart * apart, pieces, s.products**2 * c * o)
+    high = height(
+        lines, max(1, most // wide), wide * dilation * dilation, pieces, s.products**2 * c * o
+    )
     chunks = up(lines, high)
     plan = [0] * Plan.TERMS
     plan[: Plan.LINES] = c, o, *x[2:], *y[2:], padding, down, across
     plan[Plan.LINES], plan[Plan.HIGH], plan[Plan.WIDE] = lines, high, wide
     plan[Plan.TAP], plan[Plan.LANE], plan[Plan.PLACE] = windows
-    plan[Plan.APART], plan[Plan.X_LAST], plan[Plan.Y_LAST] = apart, x_last, y_last
+    plan[Plan.DILATION], plan[Plan.X_LAST], plan[Plan.Y_LAST] = dilation, x_last, y_last
     plan[Plan.X_IMAGE], plan[Plan.Y_IMAGE] = (a[1] * a[2] * a[3] for a in (x, y))
     if weight:
         blocks = up(c, rows_of(number)) * up(o, RUN)
@@ -205,7 +207,7 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
     wrong = np.zeros(1, F32)
     again = OFTEN if scheme.products**2 * c * o > HUGE else AGAIN
     fused = bool(plan[Plan.CHUNKS] <= again * plan[Plan.PARTS])
-    lies = {"ROWS": not transposed, "LAST": bool(w_last)}
+    orders = {"ROWS": not transposed, "LAST": bool(w_last)}
     lanes = known["L"]
     for group in range(groups):
         part, b = w, bias
@@ -220,12 +222,12 @@ def convolve(x: np.ndarray, w: np.ndarray, bias: np.ndarray, problem: Problem) -
                 scheme.products**2 * (RUN * 2 * lanes + kernels.GAP) * up(c, RUN) * up(o, 2 * lanes)
             )
             u = np.empty(size, F32)
-            kernels.transform_windows.compiled(S=number, **lies, T=known["T"], L=lanes)(
+            kernels.transform_windows.compiled(S=number, **orders, T=known["T"], L=lanes)(
                 part, u, plan
             )
             part = u
         used = (
-            lies if fused else {"ROWS": True, "LAST": False}
+            orders if fused else {"ROWS": True, "LAST": False}
         )  # of weights that were transformed already
         kernels.convolve.compiled(S=number, FUSED=fused, **used, **known)(
             x[:, group * c :], part, b, y[:, group * o :], wrong, plan

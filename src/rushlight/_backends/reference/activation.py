@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from rushlight._backends.reference import primitives as xp
 from rushlight._backends.reference.elementwise import ZERO, wide
 from rushlight._backends.reference.layout import laid_out
@@ -26,6 +28,9 @@ SQRT_HALF = math.sqrt(0.5)
 INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
 GELU_TANH = math.sqrt(2 / math.pi)
 GELU_CUBE = 0.044715
+
+# PyTorch rounds this factor of the gradient of hardsigmoid to float32, whatever the dtype.
+SIXTH = float(np.float32(1 / 6))
 
 
 @wide
@@ -127,14 +132,14 @@ def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
 
 @wide
 def hardsigmoid(a: Any) -> Any:
-    """a / 6 + 1 / 2, between 0 and 1."""
-    return xp.minimum(xp.maximum(a / 6 + a.dtype.type(0.5), 0), 1)
+    """min(max(a + 3, 0), 6) / 6."""
+    return xp.minimum(xp.maximum(a + 3, 0), 6) / 6
 
 
 @wide
 def hardsigmoid_gradient(g: Any, a: Any) -> Any:
     """The gradient of `hardsigmoid`."""
-    return xp.where((a > -3) & (a < 3), g / 6, g.dtype.type(0))
+    return xp.where((a > -3) & (a < 3), g * g.dtype.type(SIXTH), g.dtype.type(0))
 
 
 @wide

@@ -39,7 +39,7 @@ def embedding_bag(
     starts = (np.cumsum(sizes) - sizes)[filled]
     rows = upcast(weight)[used]
     result = np.zeros((n, weight.shape[1]), rows.dtype)
-    places = np.zeros((n, weight.shape[1]) if mode == 2 else (0,), np.int64)
+    max_indices = np.zeros((n, weight.shape[1]) if mode == 2 else (0,), np.int64)
     if values is not None:
         rows *= values[:, None]
     if len(starts):
@@ -47,13 +47,13 @@ def embedding_bag(
             top = result[filled] = np.maximum.reduceat(rows, starts, axis=0)
             first = rows == np.repeat(top, sizes[filled], axis=0)
             at = np.where(first, np.arange(len(rows))[:, None], len(rows) - 1)
-            places[filled] = used[np.minimum.reduceat(at, starts, axis=0)]
+            max_indices[filled] = used[np.minimum.reduceat(at, starts, axis=0)]
         else:
             sums = np.add.reduceat(rows, starts, axis=0)
             if mode == 1:
                 sums /= sizes[filled][:, None].astype(sums.dtype)
             result[filled] = sums
-    return result.astype(weight.dtype, copy=False), bag, sizes, places
+    return result.astype(weight.dtype, copy=False), bag, sizes, max_indices
 
 
 def embedding_bag_gradient(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -34,9 +35,15 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         r = np.take(a, key[at[0]], axis=at[0])
     else:
         r = a[key]
-    if 1 in r.shape or not a.flags.c_contiguous or not all(key[d].flags.c_contiguous for d in at):
+    if 1 in r.shape or not in_rows(a) or not all(key[d].flags.c_contiguous for d in at):
         return index_layout(a, key, r)
     return r if r.flags.c_contiguous else r.copy(order="C")
+
+
+def in_rows(a: np.ndarray) -> bool:
+    """Whether the dimensions of an array are in the order of a row-major one; it may have gaps."""
+    strides = a.strides
+    return a.flags.c_contiguous or all(s > t > 0 for s, t in pairwise(strides))
 
 
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:

@@ -174,15 +174,15 @@ def solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lu_solve(
-    lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, left: bool = True, turned: bool = False
+    lu: np.ndarray, pivots: np.ndarray, b: np.ndarray, left: bool = True, adjoint_of_a: bool = False
 ) -> np.ndarray:
-    """X of A X = B (X A = B unless `left`, Aᴴ for A if `turned`) from `lu_factor`."""
+    """X of A X = B (X A = B unless `left`, Aᴴ for A if `adjoint_of_a`) from `lu_factor`."""
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
-        return adjoint(lu_solve(lu, pivots, adjoint(b), True, not turned))
+        return adjoint(lu_solve(lu, pivots, adjoint(b), True, not adjoint_of_a))
     lead = geometry.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
     b = np.broadcast_to(b, (*lead, *b.shape[-2:]))
     order = permutation(pivots, lu.shape[-1])
-    if turned:
+    if adjoint_of_a:
         h = adjoint(lu)
         x = solve_triangular(h, solve_triangular(h, b, False), True, True, True)
         order = np.argsort(order, -1)
@@ -190,7 +190,7 @@ def lu_solve(
         x = b
     order = np.broadcast_to(order, (*lead, order.shape[-1]))
     x = np.take_along_axis(x, order[..., None], -2)
-    if turned:
+    if adjoint_of_a:
         return columns(x)
     return solve_triangular(lu, solve_triangular(lu, x, False, True, True), True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-KERNELS = "masked_expand masked_place masked_select nonzero".split()
+KERNELS = "masked_expand masked_scatter masked_select nonzero".split()
 
 
 def nonzero(a: np.ndarray) -> np.ndarray:
@@ -25,7 +25,7 @@ def masked_expand(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return z
 
 
-def masked_place(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
+def masked_scatter(z: np.ndarray, mask: np.ndarray, values: np.ndarray) -> bool:
     """The elements of `values`, in their order, into `z` where a mask of its shape is True; False, and nothing is
     written, where they are too few. There may be more."""
     n = int(mask.sum())

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     Divisor = tuple[bool, int | None]
 
 KERNELS = (
-    "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_places fractional_maxima "
-    "max_pool max_pool_places put_places take_places window_averages "
+    "adaptive_averages adaptive_averages_adjoint adaptive_maxima add_at_indices fractional_maxima "
+    "max_pool max_pool_indices put_at_indices take_at_indices window_averages "
     "window_averages_adjoint"
 ).split()
 
@@ -126,21 +126,21 @@ def _max_windows(
     return x
 
 
-# -- maxima and their places -----------------------------------------------------------------------
+# -- maxima and their indices -----------------------------------------------------------------------
 
 
-def max_pool_places(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places), of the windows of `max_pool`; places count through a plane, row by row."""
+def max_pool_indices(x: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """(maxima, indices), of the windows of `max_pool`; indices count through a plane, row by row."""
     sizes = windows.sizes
     tables = window_tables(sizes, *windows.steps)
     filled = [(t.max(0) < n) & (t.min(0) >= 0) for t, n in zip(tables, sizes, strict=True)]
     if all(f.all() for f in filled):
         return max_by_tables(x, tables)
     inside = [np.clip(t, 0, n - 1) for t, n in zip(tables, sizes, strict=True)]
-    best, places = max_by_tables(x, inside)
+    best, indices = max_by_tables(x, inside)
     lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     best[..., ~reduce(np.logical_and.outer, filled)] = lowest  # windows all of padding
-    return best, places
+    return best, indices
 
 
 def window_tables(
@@ -174,19 +174,19 @@ def adaptive_windows(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def adaptive_maxima(x: np.ndarray, out: Ints) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places) of the windows of adaptive pooling."""
+    """(maxima, indices) of the windows of adaptive pooling."""
     return max_by_tables(x, adaptive_tables(x.shape[x.ndim - len(out) :], out))
 
 
 def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places): places count through the last `len(tables)` dimensions of `x`, row by row."""
+    """(maxima, indices): indices count through the last `len(tables)` dimensions of `x`, row by row."""
     nd = len(tables)
     sizes = x.shape[x.ndim - nd :]
     out = tuple(t.shape[-1] for t in tables)
     shape = (*x.shape[: x.ndim - nd], *out)
     if 0 in shape:
         return empty(shape, x), np.empty(shape, np.int64)
-    best = places = None
+    best = indices = None
     may_be_nan = x.dtype.kind in "fV"
     for k in product(*(range(len(t)) for t in tables)):
         rows = [t[i] for t, i in zip(tables, k, strict=True)]
@@ -198,16 +198,16 @@ def max_by_tables(x: np.ndarray, tables: Sequence[np.ndarray]) -> tuple[np.ndarr
         if best is None:
             best = empty(shape, x)
             best[...] = v
-            places = np.empty_like(best, dtype=np.int64)
-            places[...] = at
+            indices = np.empty_like(best, dtype=np.int64)
+            indices[...] = at
             continue
         better = v > best
         if may_be_nan:
             better |= v != v
         np.copyto(best, v, where=better)
-        np.copyto(places, np.broadcast_to(at, shape), where=better)
-    assert best is not None and places is not None
-    return best, places
+        np.copyto(indices, np.broadcast_to(at, shape), where=better)
+    assert best is not None and indices is not None
+    return best, indices
 
 
 def fractional_starts(
@@ -218,7 +218,8 @@ def fractional_starts(
     for column, size, k, m in zip(order, sizes, kernel, out, strict=True):
         u = samples[:, :, column, None]
         step = u.dtype.type(size - k) / u.dtype.type(max(m - 1, 1))
-        at = ((np.arange(m) + u) * step).astype(np.int64) - (u * step).astype(np.int64)
+        i = np.arange(m).astype(u.dtype)  # all is rounded to the dtype of the samples
+        at = ((i + u) * step).astype(np.int64) - (u * step).astype(np.int64)
         at[..., -1:] = size - k
         starts.append(at)
     return starts
@@ -227,25 +228,28 @@ def fractional_starts(
 def fractional_maxima(
     x: np.ndarray, samples: np.ndarray, kernel: Ints, out: Ints, order: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(maxima, places) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
+    """(maxima, indices) of (N, C, *sizes), in steps of random length: samples (N, C, len(sizes)) are uniform, order
     tells which of them is which dimension's."""
     starts = fractional_starts(samples, x.shape[2:], kernel, out, order)
     n, c = x.shape[:2]
-    y, places = np.empty((n, c, *out), x.dtype), np.empty((n, c, *out), np.int64)
+    y, indices = np.empty((n, c, *out), x.dtype), np.empty((n, c, *out), np.int64)
     for i, j in product(range(n), range(c)):
         tables = [s[i, j] + np.arange(k)[:, None] for s, k in zip(starts, kernel, strict=True)]
-        y[i, j], places[i, j] = max_by_tables(x[i, j], tables)
-    return y, places
+        y[i, j], indices[i, j] = max_by_tables(x[i, j], tables)
+    return y, indices
 
 
-def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
-    """Zeros over `sizes` with `g` added at `places`, plane by plane."""
+def add_at_indices(g: np.ndarray, indices: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `g` added at `indices`, plane by plane."""
     nd = len(sizes)
     lead = g.shape[: g.ndim - nd]
     planes, each = prod(lead), prod(sizes)
     dtype = np.float32 if g.dtype.itemsize == 2 and g.dtype.kind in "fV" else g.dtype
     total = np.zeros(planes * each, dtype)
-    at = places.reshape(planes, prod(places.shape[len(lead) :])) + np.arange(planes)[:, None] * each
+    at = (
+        indices.reshape(planes, prod(indices.shape[len(lead) :]))
+        + np.arange(planes)[:, None] * each
+    )
     np.add.at(total, at.ravel(), g.reshape(-1).astype(dtype, copy=False))
     result = total.reshape(*lead, *sizes).astype(g.dtype, copy=False)
     if not g.flags.c_contiguous:
@@ -255,20 +259,20 @@ def add_at_places(g: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
     return result
 
 
-def take_places(x: np.ndarray, places: np.ndarray, nd: int) -> np.ndarray:
-    """`x` at `places`, plane by plane."""
+def take_at_indices(x: np.ndarray, indices: np.ndarray, nd: int) -> np.ndarray:
+    """`x` at `indices`, plane by plane."""
     planes = prod(x.shape[: x.ndim - nd])
     rows = x.reshape(planes, prod(x.shape[x.ndim - nd :]))
-    at = places.reshape(planes, prod(places.shape[x.ndim - nd :]))
-    return np.take_along_axis(rows, at, 1).reshape(places.shape)
+    at = indices.reshape(planes, prod(indices.shape[x.ndim - nd :]))
+    return np.take_along_axis(rows, at, 1).reshape(indices.shape)
 
 
-def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
-    """Zeros over `sizes` with `x` written at `places`: of several values the last stays."""
+def put_at_indices(x: np.ndarray, indices: np.ndarray, sizes: Ints) -> np.ndarray:
+    """Zeros over `sizes` with `x` written at `indices`: of several values the last stays."""
     nd = len(sizes)
     lead = x.shape[: x.ndim - nd]
     planes, each = prod(lead), prod(sizes)
-    bad = places[(places < 0) | (places >= each)]
+    bad = indices[(indices < 0) | (indices >= each)]
     if bad.size:
         volume = "x".join(map(str, sizes))
         raise RuntimeError(
@@ -276,7 +280,7 @@ def put_places(x: np.ndarray, places: np.ndarray, sizes: Ints) -> np.ndarray:
         )
     y = np.zeros((planes, each), x.dtype)
     count = prod(x.shape[len(lead) :])
-    np.put_along_axis(y, places.reshape(planes, count), x.reshape(planes, count), 1)
+    np.put_along_axis(y, indices.reshape(planes, count), x.reshape(planes, count), 1)
     return y.reshape(*lead, *sizes)
 
 

@@ -294,7 +294,7 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
 def cumulative(
     a: np.ndarray, axis: int, ufunc: Callable, dtype: np.dtype | None = None
 ) -> np.ndarray:
-    """The sums (`ufunc` = add) or products up to each place; floats accumulate in float64.
+    """The sums (`ufunc` = add) or products up to each position; floats accumulate in float64.
 
     That is PyTorch's accumulation type on the CPU (float32 for halves).
     """
@@ -407,10 +407,10 @@ def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     x = np.moveaxis(exact(a), axis, -1)
     order = np.argsort(x, -1, kind="stable")
     s = np.take_along_axis(x, order, -1)
-    place = np.arange(x.shape[-1])
+    position = np.arange(x.shape[-1])
     starts = np.zeros(s.shape, np.int64)
-    starts[..., 1:] = np.where(s[..., 1:] != s[..., :-1], place[1:], 0)
-    length = place - np.maximum.accumulate(starts, -1)  # how often the value came before
+    starts[..., 1:] = np.where(s[..., 1:] != s[..., :-1], position[1:], 0)
+    length = position - np.maximum.accumulate(starts, -1)  # how often the value came before
     index = np.take_along_axis(order, length.argmax(-1, keepdims=True), -1)
     choice = np.not_equal(s[..., -1], s[..., -1])  # a nan
     if x.shape[-1] > selection.SHORT:
@@ -429,18 +429,18 @@ def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
 def cumulative_extreme(
     a: np.ndarray, axis: int | None, ufunc: Callable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(values, indices) of the maximum (`ufunc`) up to each place; equal ones move the index on."""
+    """(values, indices) of the maximum (`ufunc`) up to each position; equal ones move the index on."""
     if axis is None:
         return a.copy(), np.zeros((), np.int64)
     x = exact(a)
     m = ufunc.accumulate(x, axis)
     shape = [1] * a.ndim
     shape[axis] = -1
-    place = np.arange(a.shape[axis]).reshape(shape)
+    position = np.arange(a.shape[axis]).reshape(shape)
     here = x == m
     if a.dtype.kind not in "iub":
         here |= np.isnan(x)
-    index = np.maximum.accumulate(np.where(here, place, 0), axis)
+    index = np.maximum.accumulate(np.where(here, position, 0), axis)
     return in_order(m.astype(a.dtype, copy=False)), in_order(index)
 
 

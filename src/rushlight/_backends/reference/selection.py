@@ -8,14 +8,14 @@ Note [Which of equal elements]
     - `topk` of k elements among n selects with a heap of k where 64 k <= n. Otherwise it partitions
       around the k-th element and then, for a sorted result, sorts those before it.
     - `kthvalue` partitions with another choice of the pivot.
-    - `mode` sorts, and takes the last of the longest run. NaN has no place in its order, so with one
-      the sort leaves elements where it finds them, and the result depends on their places.
+    - `mode` sorts, and takes the last of the longest run. NaN has no position in its order, so with one
+      the sort leaves elements where it finds them, and the result depends on their indices.
 
     Partition, heap and sort are those of the C++ library that PyTorch is built with (introselect and
     introsort). They stand here on lists, one row at a time, and in `_codegen/kernels/selection.py` as
     machine code. Both run only for rows in which equal elements can change the answer.
 
-A row is a list of pairs (rank, place); equal ranks are equal elements. `nan` is a rank that nothing comes
+A row is a list of pairs (rank, index); equal ranks are equal elements. `nan` is a rank that nothing comes
 before, or None.
 """
 
@@ -46,7 +46,7 @@ def same(u: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def first_ones(ranks: np.ndarray, k: int, in_order: bool) -> list[int]:
-    """The places of the k lowest ranks as `topk` has them."""
+    """The indices of the k lowest ranks as `topk` has them."""
     row = pairs(ranks)
     n = len(row)
     if k * HEAPED <= n:
@@ -56,11 +56,11 @@ def first_ones(ranks: np.ndarray, k: int, in_order: bool) -> list[int]:
         partition(row, k - 1)
         if in_order:
             sort(row, k - 1, None)
-    return [place for _, place in row[:k]]
+    return [index for _, index in row[:k]]
 
 
 def commonest(ranks: np.ndarray, nan: int) -> int:
-    """The place that `mode` gives."""
+    """The index that `mode` gives."""
     row = pairs(ranks)
     sort(row, len(row), nan)
     best = most = length = 0
@@ -74,7 +74,7 @@ def commonest(ranks: np.ndarray, nan: int) -> int:
 
 
 def number(ranks: np.ndarray, k: int) -> int:
-    """The place of the element that is the k-th in order, counted from 0, as `kthvalue` has it."""
+    """The index of the element that is the k-th in order, counted from 0, as `kthvalue` has it."""
     row = pairs(ranks)
     low, high = 0, len(row) - 1
     while high > low + 1:
@@ -100,8 +100,8 @@ def number(ranks: np.ndarray, k: int) -> int:
 
 
 def pairs(ranks: np.ndarray) -> Row:
-    """A row in the order of its places."""
-    return [(rank, place) for place, rank in enumerate(ranks.tolist())]
+    """The pairs (rank, index) of a row, in its own order."""
+    return [(rank, index) for index, rank in enumerate(ranks.tolist())]
 
 
 def exchange(row: Row, i: int, j: int) -> None:
@@ -159,7 +159,7 @@ def insert(row: Row, low: int, high: int, nan: int | None) -> None:
 
 
 def partition(row: Row, k: int) -> None:
-    """Bring the element that is the k-th in order to its place, those before it to its front."""
+    """Bring the element that is the k-th in order to position k, those before it to its front."""
     low, high, left = 0, len(row), depth(len(row))
     while high - low > 3:
         if not left:

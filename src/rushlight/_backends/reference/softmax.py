@@ -110,16 +110,16 @@ def cross_entropy(
         losses = (1 - smoothing) * losses + smoothing / n * smooth
     losses = losses.astype(x.dtype)
     wide, bad = np.float64, (t != skip) & ~keep
-    facts = np.array([losses.sum(dtype=wide), own.sum(dtype=wide), bad.sum()], wide)
-    return losses.reshape(target.shape), sums.reshape(target.shape), facts
+    totals = np.array([losses.sum(dtype=wide), own.sum(dtype=wide), bad.sum()], wide)
+    return losses.reshape(target.shape), sums.reshape(target.shape), totals
 
 
 def entropy_total(
-    facts: np.ndarray, mean: bool, d: np.dtype
+    totals: np.ndarray, mean: bool, d: np.dtype
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The sum or the mean of losses, and what they were divided by, from what `cross_entropy` gives last; None where a class
     is out of range."""
-    total, weights, bad = facts.tolist()
+    total, weights, bad = totals.tolist()
     if bad:
         return None
     if not mean:

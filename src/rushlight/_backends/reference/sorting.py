@@ -80,7 +80,7 @@ def topk(
 
 
 def first(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:
-    """The places of the k largest or smallest, in order."""
+    """The indices of the k largest or smallest, in order."""
     n = x.shape[axis]
     if 0 < k <= 8 and n > 64 and x.dtype.kind == "f":
         order = _first_few(x, k, axis, largest)
@@ -101,7 +101,7 @@ def first(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:
 def _chosen_by(
     x: np.ndarray, order: np.ndarray, k: int, axis: int, largest: bool, ordered: bool
 ) -> np.ndarray:
-    """`order`, with PyTorch's places in rows where equal elements, or no order, leave a choice."""
+    """`order`, with PyTorch's indices in rows where equal elements, or no order, leave a choice."""
     x, order = np.moveaxis(x, axis, -1), np.moveaxis(order, axis, -1).copy()
     if ordered or k * selection.HEAPED <= x.shape[-1]:
         choice = has_ties(x, np.take_along_axis(x, order, -1))
@@ -123,7 +123,7 @@ def has_ties(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 
 def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | None:
-    """The places of the k largest or smallest, one search each; None where a nan or inf disturbs."""
+    """The indices of the k largest or smallest, one search each; None where a nan or inf disturbs."""
     x = np.moveaxis(x, axis, -1).copy()
     order = np.empty((*x.shape[:-1], k), np.int64)
     taken = x.dtype.type(-np.inf if largest else np.inf)
@@ -138,20 +138,20 @@ def _first_few(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray | 
 
 
 def unique(
-    a: np.ndarray, consecutive: bool, places: bool, lengths: bool
+    a: np.ndarray, consecutive: bool, indices: bool, lengths: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(values, inverse of the shape of `a`, counts) of the elements, sorted unless `consecutive`.
 
-    Without `places` the inverse is not wanted, without `lengths` counts are not: any array is in their stead.
+    Without `indices` the inverse is not wanted, without `lengths` counts are not: any array is in their stead.
     """
     flat = a.reshape(-1)
-    if not places and not consecutive:
+    if not indices and not consecutive:
         s = np.sort(exact(flat)).astype(a.dtype, copy=False)
         return _runs(s, s[1:] != s[:-1], None, False)
     order = None if consecutive else _order(exact(flat), 0, False)
     s = flat if order is None else flat[order]
-    values, inverse, counts = _runs(s, s[1:] != s[:-1], order, places)
-    return values, inverse.reshape(a.shape) if places else inverse, counts
+    values, inverse, counts = _runs(s, s[1:] != s[:-1], order, indices)
+    return values, inverse.reshape(a.shape) if indices else inverse, counts
 
 
 def unique_along(
@@ -169,10 +169,10 @@ def unique_along(
     return np.moveaxis(as_new(values), 0, axis) if a.ndim else values, inverse, counts
 
 
-def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None, places: bool = True) -> tuple:
+def _runs(s: np.ndarray, new: np.ndarray, order: np.ndarray | None, indices: bool = True) -> tuple:
     """Each run of `s` once; the run of each original place; their lengths. `new`: a run starts."""
     n = len(s)
-    if order is None and n and not places:
+    if order is None and n and not indices:
         starts = np.concatenate([np.zeros(1, np.int64), np.flatnonzero(new) + 1])
         return s[starts], starts, np.diff(starts, append=n)
     starts = np.concatenate([np.zeros(min(n, 1), np.int64), np.flatnonzero(new) + 1])

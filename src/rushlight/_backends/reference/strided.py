@@ -104,21 +104,21 @@ def basic_index(a: Any, index: Any) -> Any:
     shape, strides, n = a.shape, a.strides, a.ndim
     taken = sum(i is not None and i is not Ellipsis for i in items)
     if taken > n:
-        raise too_many(items, n)
+        raise too_many(index, n)
     plain: list = []  # without new dimensions
     steps: list = []  # of each dimension of the result its stride, None for that of `plain`
     own: list = []  # what these are, which NumPy does not say of an empty array
     p = 0
-    for i in items:
+    for k, i in enumerate(items):
         if i is None:
             steps.append(shape[p] * strides[p] if p < n else a.itemsize)
             continue
         if i is Ellipsis:
-            k = n - taken
-            steps += [None] * k
-            plain += [slice(None)] * k
-            own += strides[p : p + k]
-            p, taken = p + k, n  # a second one stands for nothing
+            left = n - taken
+            steps += [None] * left
+            plain += [slice(None)] * left
+            own += strides[p : p + left]
+            p, taken = p + left, n  # a second one stands for nothing
             continue
         if i.__class__ is slice:
             if i.step is not None and i.step <= 0:
@@ -128,7 +128,7 @@ def basic_index(a: Any, index: Any) -> Any:
             steps.append(None)
             own.append(strides[p] if i.step is None else strides[p] * i.step)
         elif not -shape[p] <= i < shape[p]:
-            raise out_of_range(n, p, i, shape[p])
+            raise out_of_range(k, i, shape[p])
         plain.append(i)
         p += 1
     r = a[(*plain, ...)]
@@ -140,19 +140,23 @@ def basic_index(a: Any, index: Any) -> Any:
     return xp.as_strided(r, new, tuple([next(old) if s is None else s for s in steps]))
 
 
-def too_many(items: tuple, n: int) -> IndexError:
-    if n:
+def too_many(index: Any, n: int) -> IndexError:
+    """What is wrong with an index that has more items than there are dimensions."""
+    if index.__class__ is tuple:
         return IndexError(f"too many indices for tensor of dimension {n}")
-    if any(i.__class__ is slice for i in items):
+    if index.__class__ is slice:
         return IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if index:
+        return out_of_range(0, index, 0)
     return IndexError(
         "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
         "C++ to convert a 0-dim tensor to a number"
     )
 
 
-def out_of_range(n: int, dim: int, i: Any, size: int) -> IndexError:
-    return IndexError(f"index {integer(i)} is out of bounds for dimension {dim} with size {size}")
+def out_of_range(k: int, i: Any, size: int) -> IndexError:
+    """The error of an index that stands at position `k`, which PyTorch calls the dimension."""
+    return IndexError(f"index {integer(i)} is out of bounds for dimension {k} with size {size}")
 
 
 def cat(arrays: list, axis: int) -> Any:

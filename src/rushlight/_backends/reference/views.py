@@ -12,7 +12,7 @@ from rushlight._backends import cpu as xp
 
 KERNELS = (
     "address as_strided cat_contiguous contiguous copy_into copy_like element_strides "
-    "empty_alike empty_strided extent flip plain roll root row_major stack_contiguous tile triangle"
+    "empty_with_strides_of empty_strided extent flip plain roll root row_major stack_contiguous tile triangle"
 ).split()
 
 make = np.ndarray.__new__
@@ -64,15 +64,27 @@ def _joined(arrays: list, axis: int) -> np.ndarray | None:
     return np.ascontiguousarray(r)
 
 
+def _in_a_row(numbers: list) -> np.ndarray | None:
+    """Arrays without dimensions as one; None if they are of several dtypes."""
+    r = np.empty(len(numbers), numbers[0].dtype)
+    for k, a in enumerate(numbers):
+        if a.dtype is not r.dtype:
+            return None
+        r[k] = a
+    return r
+
+
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Arrays of one dtype and shape along a new axis, row-major; None for others."""
     if not arrays or not all(a.__class__ is np.ndarray for a in arrays):
         return None
     shape = arrays[0].shape
-    if not shape or not all(a.shape == shape for a in arrays):
+    if not all(a.shape == shape for a in arrays):
         return None
     if axis.__class__ is not int or not -len(shape) - 1 <= axis <= len(shape):
         return None
+    if not shape:
+        return _in_a_row(arrays)
     axis %= len(shape) + 1
     new = (*shape[:axis], 1, *shape[axis:])
     return _joined([a.reshape(new) for a in arrays], axis)
@@ -160,7 +172,7 @@ def empty_strided(shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
     return make(np.ndarray, shape, dtype, flat, 0, tuple([s * k for s in strides]))
 
 
-def empty_alike(a: np.ndarray) -> np.ndarray | None:
+def empty_with_strides_of(a: np.ndarray) -> np.ndarray | None:
     """Uninitialised memory in the dtype, shape and strides of `a`; None where that has gaps or overlaps."""
     if a.flags.c_contiguous and 1 not in a.shape:  # NumPy's `empty_like` takes longer
         made = np.empty(a.shape, a.dtype)
@@ -219,7 +231,7 @@ def copy_like(a: np.ndarray, like: np.ndarray) -> np.ndarray:
             return xp.row_major(a)
         if like.flags.f_contiguous:
             return xp.row_major(a.T).T
-    r = empty_alike(like) if a.dtype is like.dtype else None
+    r = empty_with_strides_of(like) if a.dtype is like.dtype else None
     if r is None:
         from rushlight.core import geometry
 

@@ -97,7 +97,7 @@ def scaled_rows(q, step, to, rows, width, scale, T, L):
             store(to + (r * WIDEST + e), load_line(q + (r * step + e), width - e, L) * scale)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def few_scores(q, k, step, to, rows, keys, width, T, L):
     """Products of a few rows of queries, WIDEST apart, with keys where they are; L keys at a time."""
     for j in range(0, keys, L):
@@ -204,7 +204,7 @@ def attention(
                 sum[i] = top[i] + math.log(l) if l != 0 else T(float("inf"))
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def softmax_of(scores, rows, columns, i, j, added, step, top, sum, out, o_step, values,
                reach, MASK, T, L):  # fmt: skip
     """Exponentials of a block of scores, less each row's largest so far; what was summed before is
@@ -274,7 +274,7 @@ def gradients(
     grain = max(1, SMALL // (length * s * (width + values)))
     for lo, hi in parallel(shape[0] * heads, grain):
         keys = array(T, COLUMNS * WIDEST)
-        turned = array(T, COLUMNS * WIDEST)
+        packed_values = array(T, COLUMNS * WIDEST)
         straight = array(T, COLUMNS * WIDEST)
         scaled = array(T, ROWS * WIDEST)
         queries = array(T, ROWS * WIDEST)
@@ -297,7 +297,7 @@ def gradients(
                 zeroed(gk_at + j * gk_step, gk_step, there, width, T=T, L=L)
                 zeroed(gv_at + j * gv_step, gv_step, there, values, T=T, L=L)
                 pack_keys(k_at + j * k_step, k_step, keys, there, width, deep, W=W, L=L)
-                pack_keys(v_at + j * v_step, v_step, turned, there, values, v_deep, W=W, L=L)
+                pack_keys(v_at + j * v_step, v_step, packed_values, there, values, v_deep, W=W, L=L)
                 pack_rows(k_at + j * k_step, k_step, straight, there, width, W=W, L=L)
                 for i in range(max(0, j - reach) // ROWS * ROWS, length, ROWS):
                     rows = min(i64(ROWS), length - i)
@@ -310,7 +310,7 @@ def gradients(
                         above = j - reach - i  # rows that do not see the first key
                         seen_products(scaled, i64(WIDEST), keys, deep, scores, width, rows, columns,
                                       above, T=T, MR=MR, V=V, L=L)  # fmt: skip
-                        seen_products(g_here, g_step, turned, v_deep, slopes, values, rows, columns,
+                        seen_products(g_here, g_step, packed_values, v_deep, slopes, values, rows, columns,
                                       above, T=T, MR=MR, V=V, L=L)  # fmt: skip
                         slopes_of(scores, slopes, rows, columns, i, j, m_at + (i * m_step + j),
                                   m_step, sums + (z * length + i), means + (z * length + i), g_here, g_step,
@@ -347,7 +347,7 @@ def zeroed(p, step, rows, width, T, L):
             store(p + (r * step + e), splat(T(0), L), iota(i64, L) < width - e)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def slopes_of(scores, slopes, rows, columns, i, j, added, step, sums, means, g, g_step, out, o_step,
               values, scale, reach, MASK, T, L):  # fmt: skip
     """The weights P of a block of scores, and dS of dO Vᵀ, each in its place.

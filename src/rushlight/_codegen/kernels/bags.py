@@ -32,11 +32,11 @@ def within(indices, count, n):
 
 @kernel
 def bags(WEIGHTED, MODE, SIDE, weight: Ptr[T], indices: Ptr[i64], offsets: Ptr[i64], factors: Ptr[T],
-         out: Ptr[T], bag: Ptr[i64], sizes: Ptr[i64], places: Ptr[i64], bad: Ptr[i64],
+         out: Ptr[T], bag: Ptr[i64], sizes: Ptr[i64], max_indices: Ptr[i64], bad: Ptr[i64],
          n: i64, count: i64, inner: i64, padding: i64):  # fmt: skip
     """out[b] = the sum (MODE "sum", "mean" or "most") of weight[indices[i]] (times factors[i]) for the
     i of bag b, which is bag[i], but those whose index is `padding`; sizes[b]: how many they are; of
-    "most", places[b]: the row that each element is of. bad[0] = 1, and nothing is written, where
+    "most", max_indices[b]: the row that each element is of. bad[0] = 1, and nothing is written, where
     `offsets`, at which bags begin, do not go up. SIDE: vectors of columns side by side."""
     L = width(T)
     if rising(offsets, n, count):
@@ -53,7 +53,7 @@ def bags(WEIGHTED, MODE, SIDE, weight: Ptr[T], indices: Ptr[i64], offsets: Ptr[i
                 if MODE == "most":
                     for c in range(0, inner, 8):
                         largest_of(
-                            weight, indices, out, places, b, c, first, last, inner, padding, T
+                            weight, indices, out, max_indices, b, c, first, last, inner, padding, T
                         )
                 else:
                     wide = inner - inner % (SIDE * L)
@@ -95,7 +95,7 @@ def summed(
 
 
 @inline
-def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, T):
+def largest_of(weight, indices, out, max_indices, b, c, first, last, inner, padding, T):
     """Eight columns of a bag of maxima: the first of equal ones, the first NaN; 0 of an empty bag."""
     top, at = splat(T.loaded(0), 8), splat(i64(0), 8)
     none = b1(True)
@@ -112,7 +112,7 @@ def largest_of(weight, indices, out, places, b, c, first, last, inner, padding, 
                 top = select(better, v, top)
                 at = select(better, splat(row, 8), at)
     store_line(out + (b * inner + c), top, inner - c, 8)
-    store_line(places + (b * inner + c), at, inner - c, 8)
+    store_line(max_indices + (b * inner + c), at, inner - c, 8)
 
 
 @kernel
@@ -236,16 +236,16 @@ def histogram(
     """out[the bins that the row points[i] is in] += 1 (WEIGHTED: weights[i]); rows outside of the edges, or with a
     NaN, are left out. Those of column d stand from edges[begins[d]] to the beginning of the next ones."""
     for i in range(n):
-        place, inside = i64(0), b1(True)
+        bin, inside = i64(0), b1(True)
         for d in range(dims):
             x, e = points[i * dims + d], edges + begins[d]
             bins = begins[d + 1] - begins[d] - 1
             if (x >= e[0]) & (x <= e[bins]):
-                place = place * bins + bin_of(x, e, bins, T)
+                bin = bin * bins + bin_of(x, e, bins, T)
             else:
                 inside = b1(False)
         if inside:
-            out[place] += f64(weights[i]) if WEIGHTED else f64(1)
+            out[bin] += f64(weights[i]) if WEIGHTED else f64(1)
 
 
 @kernel

@@ -252,8 +252,10 @@ def rows_norm(
         m = m / R(rows)
         for k in range(chunks):
             size = R(min(grain, rows - k * grain))
-            apart = load(parts + (2 * k * channels + j), L, here) - m
-            s = s + (load(parts + ((2 * k + 1) * channels + j), L, here) + apart * apart * size)
+            difference = load(parts + (2 * k * channels + j), L, here) - m
+            s = s + (
+                load(parts + ((2 * k + 1) * channels + j), L, here) + difference * difference * size
+            )
         s = s / R(rows)
         store(mean + j, m, here)
         store(var + j, s, here)

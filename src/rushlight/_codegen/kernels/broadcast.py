@@ -29,8 +29,8 @@ PLAN = GROUP + 3 * DIMS
 def compared(p, q, sizes, strides):
     """Of two dimensions: (whether the strides of `p` are the larger ones, whether they are the smaller ones)."""
     s, t = strides[p], strides[q]
-    told = (s != 0) & (t != 0)
-    return told & ((s > t) | ((s == t) & (sizes[p] > sizes[q]))), told & (s < t)
+    decided = (s != 0) & (t != 0)
+    return decided & ((s > t) | ((s == t) & (sizes[p] > sizes[q]))), decided & (s < t)
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._codegen.kernel import builtin, entry
-from rushlight._codegen.kernels.header import alike
+from rushlight._codegen.kernels.header import matches
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
 from rushlight._codegen.python_api import Object, Py_DecRef, PyObject_Vectorcall
@@ -16,7 +16,7 @@ from rushlight._codegen.runtime.abi import DATA
 from rushlight._codegen.types import Header, Ptr, b1, i64, u8
 
 # What a table begins with: where it stands whether its arena is in use; how many arrays are given; where the moves stand
-# and how many they are; the same of calls. Then what each array must be, as `alike` takes it.
+# and how many they are; the same of calls. Then what each array must be, as `matches` takes it.
 BUSY, ARRAYS, MOVES, MOVED, CALLS, CALLED, CHECKS = range(7)
 # A move: an array whose memory is a part of a given one; which; how many bytes behind its first element it begins.
 # A call: a builtin function; where its arguments stand; how many; where zeros stand that it leaves, and how many words.
@@ -47,7 +47,7 @@ def carry_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
     check = i64(CHECKS)
     if fits:
         for k in range(table[ARRAYS]):
-            fits = fits & alike(
+            fits = fits & matches(
                 bits(objects[k + 1], Ptr[i64]), bits(bound[ARRAY], Header), table, check
             )
             check = check + 2 + 2 * table[check + 1]
@@ -65,9 +65,9 @@ def carry_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
         if table[at] == 0:
             clear(bits(table[at + 1], Ptr[i64])[DATA], table[at + 2])
         else:
-            told = bits(table[at + 3], Ptr[i64])
+            pending = bits(table[at + 3], Ptr[i64])
             for k in range(table[at + 4]):
-                told[k] = i64(0)
+                pending[k] = i64(0)
             result = PyObject_Vectorcall(
                 table[at], bits(table[at + 1], Ptr[Object]), table[at + 2], 0
             )
@@ -76,7 +76,7 @@ def carry_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
                 break
             Py_DecRef(result)
             for k in range(table[at + 4]):
-                fits = fits & (told[k] == 0)
+                fits = fits & (pending[k] == 0)
             if not fits:
                 break
         at = at + CALL

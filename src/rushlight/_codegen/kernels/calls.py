@@ -67,8 +67,8 @@ from rushlight._codegen.kernels.layout import (
     RENAMED,
     RIGHT,
     compared,
+    has_layout_of,
     has_right_strides,
-    lies_as,
 )
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import new_reference
@@ -112,7 +112,7 @@ def laid_out(made, given, table):
         if table[at + 1] > 0:
             first = given[table[at + 2]]
             if first != table[NOTHING]:
-                asked = not lies_as(bits(first, Ptr[i64]), bits(made, Ptr[i64]))
+                asked = not has_layout_of(bits(first, Ptr[i64]), bits(made, Ptr[i64]))
     if asked:
         made = with_right_strides(made, given, table)
     return made

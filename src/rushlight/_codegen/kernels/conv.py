@@ -72,7 +72,7 @@ def tiles(x, row, column, b, sums_at, to, k, rows, begin, left, T, MR, L):
             tile(x, row + i, column, b, sums_at, to + i, k, rest, begin, T=T, MR=MR, V=1, L=L)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def list_places(plan, at, to, first, last, fd, fh, fw, W) -> i64:
     """Of the places [first, last) those of phase (fd, fh, fw): where in the input their windows
     begin, where their sums stand; how many there are."""
@@ -106,7 +106,7 @@ def list_places(plan, at, to, first, last, fd, fh, fw, W) -> i64:
     return count
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
     """Rows of 2 L sums each become columns: lane i of row r, and bias[i], goes to y[i * channel + r]."""
     W = 2 * L
@@ -124,7 +124,7 @@ def write_columns(sums_at, y, channel, rows, left, E, L, bias=None):
                         store_line(y + ((v * L + i) * channel + r), column, rows - r, L)
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def write_lines(sums_at, lines, y, channel, rows, left, bias, E, L):
     """As write_columns, by way of `lines`: one channel after the other, as channels of y may be whole
     pages apart, and lines of the cache that are written by turns would drive each other out."""
@@ -157,7 +157,7 @@ def write_rows(sums_at, y, place, rows, left, bias, E, L):
             store_line(y + (r * place + v * L), row, left - v * L, L)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def write_places(sums_at, lines, y, plan, first, last, left, bias, E, L):
     """The sums of places [first, last) and biases go to y, image after image. `lines`: memory."""
     W = 2 * L
@@ -253,7 +253,7 @@ def convolve(WEIGHTS, x: Ptr[B], w: Ptr[B], bias: Ptr[E], y: Ptr[E], plan: Ptr[i
             write_places(sums_at, lines, to_y, plan, first, last, left, bias + o, E=E, L=L)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def pack_places(g, plan, to, first, count, left, W, L):
     """A panel of `left` channels of g at the places [first, first + count), image after image."""
     image = plan[Plan.OUT] * plan[Plan.OUT + 1] * plan[Plan.OUT + 2]

@@ -112,7 +112,7 @@ def move_back(q, p, n, U):
         q[i] = p[0 - i]
 
 
-@routine(apart=True)
+@routine(separate=True)
 def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m: i64, n: i64,
               pm: i64, qm: i64, pn: i64, qn: i64, U):  # fmt: skip
     """Runs of m rows of n elements. `pm`, `pn`: strides of the source between rows and elements,
@@ -155,24 +155,24 @@ def move_rows(KIND, a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i6
 
 
 @inline
-def square(q, p, rows, columns, step, apart, U):
-    """q[i * apart + j] = p[j * step + i] for j of [0, columns), i of [0, rows)."""
+def square(q, p, rows, columns, step, out_step, U):
+    """q[i * out_step + j] = p[j * step + i] for j of [0, columns), i of [0, rows)."""
     W = side(U)
     if (rows >= W) & (columns >= W):
         v = [load(p + j * step, W) for j in range(W)]
-        turned = gemm.transposed(v, W)
+        transposed = gemm.transposed(v, W)
         for i in unroll(W):
-            store(q + i * apart, turned[i])
+            store(q + i * out_step, transposed[i])
     else:
         for i in range(min(rows, i64(W))):
             for j in range(min(columns, i64(W))):
-                q[i * apart + j] = p[j * step + i]
+                q[i * out_step + j] = p[j * step + i]
 
 
-@routine(apart=True)
+@routine(separate=True)
 def transposed(a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m: i64, n: i64,
-               step: i64, apart: i64, U):  # fmt: skip
-    """Runs of matrices: out[i * apart + j] = a[j * step + i] for i of [0, m), j of [0, n)."""
+               step: i64, out_step: i64, U):  # fmt: skip
+    """Runs of matrices: out[i * out_step + j] = a[j * step + i] for i of [0, m), j of [0, n)."""
     W = side(U)
     high, wide = (m + (HIGH - 1)) // HIGH, (n + (WIDE - 1)) // WIDE
     for lo, hi in parallel(runs * high * wide, 4):
@@ -186,7 +186,7 @@ def transposed(a: Ptr[U], out: Ptr[U], dims: Ptr[i64], outer: i64, runs: i64, m:
             # Along rows of the result: lines that are written lie side by side.
             for i in range(first, last, W):
                 for j in range(left, right, W):
-                    square(q + i * apart + j, p + j * step + i, m - i, n - j, step, apart, U)
+                    square(q + i * out_step + j, p + j * step + i, m - i, n - j, step, out_step, U)
             across += 1
             if across == wide:
                 across = i64(0)

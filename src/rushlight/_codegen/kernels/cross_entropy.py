@@ -30,14 +30,14 @@ from rushlight._codegen.native_entry import NDIM, NONE, NUMBERS, RUN, SHAPE, WOR
 from rushlight._codegen.types import Header, Ptr, f64, i64
 
 ACROSS = 256  # columns that are worked on side by side: memory is read in pieces of so many
-FACTS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
+TOTALS = 3  # numbers that a chunk leaves: the sum of losses, that of weights, classes out of range
 
 
 @inline
 def entropies(
-    WEIGHT, SMOOTH, T, R, x, target, weight, losses, sums, facts, lo, hi, n, skip, smoothing
+    WEIGHT, SMOOTH, T, R, x, target, weight, losses, sums, totals, lo, hi, n, skip, smoothing
 ):
-    """losses and sums = log(sum(exp(x))) of the rows from lo to hi, and FACTS. 0 where a class is `skip`, or
+    """losses and sums = log(sum(exp(x))) of the rows from lo to hi, and TOTALS. 0 where a class is `skip`, or
     out of range, which is counted."""
     hard, soft = R(1.0 - smoothing), R(smoothing) / R(n)
     loss, weights, bad = f64(0), f64(0), i64(0)
@@ -64,20 +64,20 @@ def entropies(
         losses[r] = l
         loss += f64(l)
         weights += f64(w)
-    facts[0] = loss
-    facts[1] = weights
-    facts[2] = f64(bad)
+    totals[0] = loss
+    totals[1] = weights
+    totals[2] = f64(bad)
 
 
 @kernel(quick=True)
 def rows_entropy(
     WEIGHT, SMOOTH, x: Ptr[T], target: Ptr[i64], weight: Ptr[T], losses: Ptr[R], sums: Ptr[R],
-    facts: Ptr[f64], rows: i64, n: i64, skip: i64, smoothing: f64,
+    totals: Ptr[f64], rows: i64, n: i64, skip: i64, smoothing: f64,
 ):  # fmt: skip
-    """As `entropies`, with FACTS for each chunk."""
+    """As `entropies`, with TOTALS for each chunk."""
     grain = rows_of(n)
     for lo, hi in parallel(rows, grain):
-        at = facts + lo // grain * FACTS
+        at = totals + lo // grain * TOTALS
         entropies(
             WEIGHT, SMOOTH, T, R, x, target, weight, losses, sums, at, lo, hi, n, skip, smoothing
         )
@@ -85,12 +85,12 @@ def rows_entropy(
 
 @kernel(quick=True)
 def rows_entropy_alone(
-    SMOOTH, x: Ptr[T], target: Ptr[i64], losses: Ptr[R], sums: Ptr[R], facts: Ptr[f64], rows: i64, n: i64,
+    SMOOTH, x: Ptr[T], target: Ptr[i64], losses: Ptr[R], sums: Ptr[R], totals: Ptr[f64], rows: i64, n: i64,
     skip: i64, smoothing: f64,
 ):  # fmt: skip
     """The same of one chunk, without weights."""
     entropies(
-        False, SMOOTH, T, R, x, target, x, losses, sums, facts, i64(0), rows, n, skip, smoothing
+        False, SMOOTH, T, R, x, target, x, losses, sums, totals, i64(0), rows, n, skip, smoothing
     )
 
 
@@ -121,30 +121,30 @@ def over(divisor, x=1.0):
 
 
 @kernel
-def added(facts: Ptr[f64], chunks: i64):
-    """Add the facts of all chunks to those of the first."""
+def added(totals: Ptr[f64], chunks: i64):
+    """Add the totals of all chunks to those of the first."""
     for k in range(1, chunks):
-        for i in unroll(FACTS):
-            facts[i] = facts[i] + facts[k * FACTS + i]
+        for i in unroll(TOTALS):
+            totals[i] = totals[i] + totals[k * TOTALS + i]
 
 
 @kernel
-def infer_total(facts: Header, mean: i64, plan: Ptr[i64]):
+def infer_total(totals: Header, mean: i64, plan: Ptr[i64]):
     """The plan of `entropy_total`."""
     plan[RUN] = 0
     plan[WORK] = 1
     plan[NDIM] = 0
     plan[NUMBERS] = mean
-    if in_order(facts) & (dims_of(facts) == 1):
-        plan[RUN] = i64(1) if shape_of(facts)[0] == FACTS else i64(0)
+    if in_order(totals) & (dims_of(totals) == 1):
+        plan[RUN] = i64(1) if shape_of(totals)[0] == TOTALS else i64(0)
 
 
 @kernel
-def entropy_total(facts: Ptr[f64], loss: Ptr[R], divisor: Ptr[f64], wrong: Ptr[i64], mean: i64):
+def entropy_total(totals: Ptr[f64], loss: Ptr[R], divisor: Ptr[f64], wrong: Ptr[i64], mean: i64):
     """The sum of losses or their mean, and what they were divided by; wrong[0] where a class is out of range."""
-    wrong[0] = select(facts[2] == 0, i64(0), i64(1))
-    divisor[0] = select(mean != 0, facts[1], f64(1))
-    loss[0] = R(select(mean != 0, over(facts[1], facts[0]), facts[0]))
+    wrong[0] = select(totals[2] == 0, i64(0), i64(1))
+    divisor[0] = select(mean != 0, totals[1], f64(1))
+    loss[0] = R(select(mean != 0, over(totals[1], totals[0]), totals[0]))
 
 
 @kernel
@@ -185,7 +185,7 @@ def rows_entropy_backward(
 @kernel
 def columns_entropy(
     WEIGHT, SMOOTH, x: Ptr[T], target: Ptr[i64], weight: Ptr[T], losses: Ptr[R], sums: Ptr[R],
-    facts: Ptr[f64], outer: i64, n: i64, inner: i64, skip: i64, smoothing: f64,
+    totals: Ptr[f64], outer: i64, n: i64, inner: i64, skip: i64, smoothing: f64,
 ):  # fmt: skip
     """As rows_entropy, of columns."""
     L = width(T)
@@ -229,7 +229,7 @@ def columns_entropy(
             weights += f64(total(w))
             wrong = here & (t != skip) & (t < 0) | here & (t != skip) & (t >= n)
             bad += f64(total(select(wrong, splat(R(1), L), R(0))))
-        at = facts + lo // grain * FACTS
+        at = totals + lo // grain * TOTALS
         at[0] = loss
         at[1] = weights
         at[2] = bad

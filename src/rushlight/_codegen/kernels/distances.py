@@ -37,12 +37,19 @@ def distances_of_rows(a, b, out, left, apart, m, step, k, R, V, P, T):
     L = width(T)
     here = [None if left is None else iota(i64, L) < left - j * L for j in range(V)]
     s = [splat(T(0), L) for _ in range(R * V)]
-    for i in range(k):
+    # Masks take long without AVX-512: only the last row of `b` has nothing behind it.
+    whole = k + 0 if left is None else k - 1 if step >= V * L else i64(0)
+    for i in range(whole):
         for j in unroll(V):
-            at = b + (i * step + j * L)
-            y = load(at, L) if left is None else load(at, L, here[j])
+            y = load(b + (i * step + j * L), L)
             for r in unroll(R):
                 s[r * V + j] = joined(s[r * V + j], a[r * apart + i] - y, P)
+    if left is not None:
+        for i in range(whole, k):
+            for j in unroll(V):
+                y = load(b + (i * step + j * L), L, here[j])
+                for r in unroll(R):
+                    s[r * V + j] = joined(s[r * V + j], a[r * apart + i] - y, P)
     for r in unroll(R):
         for j in unroll(V):
             to, d = out + (r * m + j * L), s[r * V + j]
@@ -60,8 +67,14 @@ def distances_of_row(a, b, out, m, step, k, P, T):
     wide = SIDE * L
     for j in range(0, m - m % wide, wide):
         distances_of_rows(a, b + j, out + j, None, k, m, step, k, 1, SIDE, P, T)
-    for j in range(m - m % wide, m, L):
-        distances_of_rows(a, b + j, out + j, m - j, k, m, step, k, 1, 1, P, T)
+    left = m % wide
+    j = m - left
+    if left > 2 * L:
+        distances_of_rows(a, b + j, out + j, left, k, m, step, k, 1, SIDE, P, T)
+    elif left > L:
+        distances_of_rows(a, b + j, out + j, left, k, m, step, k, 1, 2, P, T)
+    elif left > 0:
+        distances_of_rows(a, b + j, out + j, left, k, m, step, k, 1, 1, P, T)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """The largest or smallest elements, and where the first of them stands; the first NaN beats all.
 
 Of [outer, n, inner] over n: rows (inner = 1) by vectors along the row, which is then looked through
-for what was found; columns by vectors of neighbours, which hold the place as well. A long row is cut
+for what was found; columns by vectors of neighbours, which hold the index as well. A long row is cut
 into parts; only the part that won is looked through.
 """
 
@@ -24,8 +24,8 @@ def computed(t: Type) -> Type:
     return i32 if t.size < 4 and not t.is_float else t.loaded
 
 
-def places_of(t: Type) -> Type:
-    """What places are held in beside vectors of that type."""
+def indices_type(t: Type) -> Type:
+    """What indices are held in beside vectors of that type."""
     return i32 if computed(t).size == 4 else i64
 
 
@@ -98,9 +98,9 @@ def extreme_of(p, n, SMALL, T):
 
 
 @inline
-def place_of(p, n, best, T):
+def index_of(p, n, best, T):
     """Where the first element of a row stands that is `best`, or NaN."""
-    A, I = computed(T), places_of(T)
+    A, I = computed(T), indices_type(T)
     L = 64 // A.size
     none = splat(I(L), L)
     i, at = i64(0), I(L)
@@ -127,27 +127,27 @@ def extreme_rows(SMALL, x: Ptr[T], out: Ptr[T], rows: i64, n: i64):
 
 
 @kernel
-def place_rows(SMALL, x: Ptr[T], places: Ptr[i64], rows: i64, n: i64):
+def argument_rows(SMALL, x: Ptr[T], indices: Ptr[i64], rows: i64, n: i64):
     for lo, hi in parallel(rows, shared(rows, rows_of(n))):
         for r in range(lo, hi):
             p = x + r * n
-            places[r] = place_of(p, n, extreme_of(p, n, SMALL, T), T)
+            indices[r] = index_of(p, n, extreme_of(p, n, SMALL, T), T)
 
 
 @kernel
-def both_rows(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], rows: i64, n: i64):
+def both_rows(SMALL, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64):
     for lo, hi in parallel(rows, shared(rows, rows_of(n))):
         for r in range(lo, hi):
             p = x + r * n
             best = extreme_of(p, n, SMALL, T)
             out[r] = T.loaded(best)
-            places[r] = place_of(p, n, best, T)
+            indices[r] = index_of(p, n, best, T)
 
 
 @inline
 def column_extremes(p, n, inner, left, SMALL, T):
-    """([extremes], [places]) of WIDE vectors of columns; `left`: how many columns there are from each vector on, or None."""
-    A, I = computed(T), places_of(T)
+    """([extremes], [indices]) of WIDE vectors of columns; `left`: how many columns there are from each vector on, or None."""
+    A, I = computed(T), indices_type(T)
     L = 64 // A.size
     best = [elements(p + c * L, L, T, left[c]) for c in range(WIDE)]
     at = [splat(I(0), L) for _ in range(WIDE)]
@@ -163,8 +163,8 @@ def column_extremes(p, n, inner, left, SMALL, T):
 
 
 @routine
-def by_columns(SMALL, x, out, places, outer, n, inner, T):
-    """The places of the extremes of columns, and the extremes unless `out` is None."""
+def by_columns(SMALL, x, out, indices, outer, n, inner, T):
+    """The indices of the extremes of columns, and the extremes unless `out` is None."""
     L = 64 // computed(T).size
     W = WIDE * L
     across = (inner + (W - 1)) // W
@@ -178,23 +178,23 @@ def by_columns(SMALL, x, out, places, outer, n, inner, T):
                 for c in unroll(WIDE):
                     if out is not None:
                         store(out + (to + c * L), T.loaded(best[c]))
-                    store(places + (to + c * L), i64(at[c]))
+                    store(indices + (to + c * L), i64(at[c]))
             else:
                 best, at = column_extremes(p, n, inner, left, SMALL, T)
                 for c in unroll(WIDE):
                     if out is not None:
                         store_line(out + (to + c * L), T.loaded(best[c]), left[c], L)
-                    store_line(places + (to + c * L), i64(at[c]), left[c], L)
+                    store_line(indices + (to + c * L), i64(at[c]), left[c], L)
 
 
 @kernel
-def place_columns(SMALL, x: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
-    by_columns(SMALL, x, None, places, outer, n, inner, T=T)
+def argument_columns(SMALL, x: Ptr[T], indices: Ptr[i64], outer: i64, n: i64, inner: i64):
+    by_columns(SMALL, x, None, indices, outer, n, inner, T=T)
 
 
 @kernel
-def both_columns(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64):
-    by_columns(SMALL, x, out, places, outer, n, inner, T=T)
+def both_columns(SMALL, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], outer: i64, n: i64, inner: i64):
+    by_columns(SMALL, x, out, indices, outer, n, inner, T=T)
 
 
 @kernel
@@ -207,23 +207,23 @@ def extreme_parts(SMALL, x: Ptr[T], out: Ptr[T], outer: i64, n: i64):
 
 
 @kernel
-def place_parts(SMALL, x: Ptr[T], places: Ptr[i64], outer: i64, n: i64):
+def argument_parts(SMALL, x: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
     found = array(T, PARTS)
     for lo, hi in parallel(n, PART):
         found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
     parts = (n + (PART - 1)) // PART
     best = extreme_of(found, parts, SMALL, T)
-    start = place_of(found, parts, best, T) * PART
-    places[0] = start + place_of(x + start, min(n - start, i64(PART)), best, T)
+    start = index_of(found, parts, best, T) * PART
+    indices[0] = start + index_of(x + start, min(n - start, i64(PART)), best, T)
 
 
 @kernel
-def both_parts(SMALL, x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64):
+def both_parts(SMALL, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
     found = array(T, PARTS)
     for lo, hi in parallel(n, PART):
         found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
     parts = (n + (PART - 1)) // PART
     best = extreme_of(found, parts, SMALL, T)
-    start = place_of(found, parts, best, T) * PART
+    start = index_of(found, parts, best, T) * PART
     out[0] = T.loaded(best)
-    places[0] = start + place_of(x + start, min(n - start, i64(PART)), best, T)
+    indices[0] = start + index_of(x + start, min(n - start, i64(PART)), best, T)

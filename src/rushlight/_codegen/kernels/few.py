@@ -8,6 +8,7 @@ from rushlight._codegen.kernels.shape_inference import at_axis, like, note
 from rushlight._codegen.kernels.trigonometry import sine_and_cosine
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, RUN
+from rushlight._codegen.runtime.abi import DATA
 from rushlight._codegen.types import Header, Ptr, f64, i64, width
 
 FEW = 16384  # elements of an array whose slices are scaled here
@@ -70,6 +71,21 @@ def polar_of(abs: Ptr[T], angle: Ptr[T], out: Ptr[T], n: i64):
                 store_pairs(lines, length * cosine, length * sine, L)
                 for k in range(2 * (hi - i)):
                     out[2 * i + k] = lines[k]
+
+
+@kernel
+def cleared(a: Header, plan: Ptr[i64]):
+    n = size_of(a)
+    note(plan, n, [n])
+    plan[RUN] = 1
+
+
+@kernel
+def still_zero(a: Header, plan: Ptr[i64]):
+    """As `cleared`, of an array whose first number is 0."""
+    n = size_of(a)
+    note(plan, n, [n])
+    plan[RUN] = i64(bits(bits(a, Ptr[i64])[DATA], Ptr[i64])[0] == 0)
 
 
 @kernel

@@ -86,7 +86,7 @@ def put(p, v, L):
 
 
 @inline
-def turned(v, L):
+def reversed_lanes(v, L):
     """The numbers in reverse order."""
     return shuffle(v[0], v[0], backwards(L)), shuffle(v[1], v[1], backwards(L))
 
@@ -154,7 +154,7 @@ def columns(x, work, roots, M, sign, L):
                 store(at + (2 * L * k + L), b[k][1])
 
 
-@routine(apart=True)
+@routine(separate=True)
 def line(x: Ptr[T], out: Ptr[T], work: Ptr[T], roots: Ptr[T], between: Ptr[T], order: Ptr[i64],
          M: i64, sign: T, scale: T, T):  # fmt: skip
     """A row of M * L complex numbers transformed, times `scale`; backwards where `sign` is -1."""
@@ -196,11 +196,11 @@ def rfft_rows(x: Ptr[T], out: Ptr[T], roots: Ptr[T], between: Ptr[T], order: Ptr
             first, second = to[0], to[1]  # of which both ends are made, apart from the others
             for k in range(0, n // 2, L):
                 near, far = to + 2 * k, to + 2 * (n - k - L + 1)
-                a, b = complex_at(near, L), turned(complex_at(far, L), L)
+                a, b = complex_at(near, L), reversed_lanes(complex_at(far, L), L)
                 even = a[0] + b[0], a[1] - b[1]
                 odd = times((a[1] + b[1], b[0] - a[0]), pair(halves + 2 * k, L))
                 put(near, (even[0] + odd[0], even[1] + odd[1]), L)
-                put(far, turned((even[0] - odd[0], odd[1] - even[1]), L), L)
+                put(far, reversed_lanes((even[0] - odd[0], odd[1] - even[1]), L), L)
             to[n] = to[n] * 2
             to[n + 1] = to[n + 1] * T(-2)
             to[0] = (first + second) * 2
@@ -220,12 +220,12 @@ def irfft_rows(x: Ptr[T], out: Ptr[T], roots: Ptr[T], between: Ptr[T], order: Pt
             of, to = x + r * (2 * n + 2), out + r * (2 * n)
             for k in range(0, n // 2, L):
                 a = complex_at(of + 2 * k, L)
-                b = turned(complex_at(of + 2 * (n - k - L + 1), L), L)
+                b = reversed_lanes(complex_at(of + 2 * (n - k - L + 1), L), L)
                 w = pair(halves + 2 * k, L)
                 even = a[0] + b[0], a[1] - b[1]
                 odd = times((a[0] - b[0], a[1] + b[1]), (w[0], -w[1]))
                 put(to + 2 * k, (even[0] - odd[1], even[1] + odd[0]), L)
-                c = turned((even[0] + odd[1], odd[0] - even[1]), L)
+                c = reversed_lanes((even[0] + odd[1], odd[0] - even[1]), L)
                 far = to + 2 * (n - k - L + 1)
                 store(far, shuffle(c[0], c[1], alternating(0, L)))
                 here = iota(i64, L) < select(k == 0, i64(L - 2), i64(L))

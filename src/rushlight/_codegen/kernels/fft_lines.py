@@ -81,7 +81,7 @@ def one_pass(r, x, y, roots, m, s, L, T):
                 store(at + L, c[1])
 
 
-@routine(apart=True)
+@routine(separate=True)
 def passes(work: Ptr[T], roots: Ptr[T], factors: Ptr[i64], n: i64, T):
     """The transform of n numbers of each line. They stand in the first of two buffers if the number of
     factors, factors[0], is even, else in the second; the result stands in the first."""

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from rushlight._codegen.kernel import entry, kernel
-from rushlight._codegen.kernels.header import alike
+from rushlight._codegen.kernels.header import matches
 from rushlight._codegen.kernels.shape_inference import item_of
 from rushlight._codegen.language import *
 from rushlight._codegen.language import Source
@@ -146,7 +146,7 @@ def row(CHAIN, at: Ptr[i64], steps: Ptr[i64], numbers: Ptr[i64], start: i64, end
 
 
 # What a plan begins with: the number of arrays, of dimensions and of operands, where the operands and the checks stand.
-ARRAYS, DIMS, OPERANDS, PLACES, CHECKS, SIZES = range(6)
+ARRAYS, DIMS, OPERANDS, INDICES, CHECKS, SIZES = range(6)
 
 
 @kernel
@@ -163,11 +163,11 @@ def fused(
     fits = b1(1)
     check = plan[CHECKS]
     for k in range(plan[ARRAYS]):
-        fits = fits & alike(item_of(items, k), kind, plan, check)
+        fits = fits & matches(item_of(items, k), kind, plan, check)
         check = check + 2 + 2 * plan[check + 1]
     refused[0] = select(fits, i64(0), i64(1))
     if fits:
-        dims, count, places = plan[DIMS], plan[OPERANDS], plan[PLACES]
+        dims, count, places = plan[DIMS], plan[OPERANDS], plan[INDICES]
         columns = plan[SIZES + dims - 1]
         n = i64(1)
         for d in range(dims):

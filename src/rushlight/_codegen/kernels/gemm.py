@@ -84,7 +84,7 @@ def transposed(rows, L):
 
 
 @inline
-def turned(columns, L, Q):
+def columns_to_rows(columns, L, Q):
     """L vectors of Q numbers, 2 or 4, as Q vectors of L: `transposed` of what is not square."""
     for n in unroll([Q << i for i in range((L // Q).bit_length() - 1)]):
         first = [i // Q * 2 * Q + i % Q for i in range(len(columns) // 2)]
@@ -264,7 +264,7 @@ def pack_rows(b, bks, to, k, columns, W, L):
                 store(to + (whole * DEPTH + p * W + v * L), there)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def pack_columns(b, bcs, to, k, left, W, L):
     """A panel of B [k, left], whose columns are contiguous, as rows of W numbers.
 
@@ -275,17 +275,17 @@ def pack_columns(b, bcs, to, k, left, W, L):
         at = [b + min(left - 1, j + i) * bcs for i in range(L)]
         whole = k // Q * Q
         for p in range(0, whole, Q):
-            rows = turned([load(at[i] + p, Q) for i in range(L)], L, Q)
+            rows = columns_to_rows([load(at[i] + p, Q) for i in range(L)], L, Q)
             for i in unroll(Q):
                 store(to + ((p + i) * W + j), rows[i])
         if whole < k:
             mask = iota(i32, Q) < i32(k - whole)
-            rows = turned([load(at[i] + whole, Q, mask) for i in range(L)], L, Q)
+            rows = columns_to_rows([load(at[i] + whole, Q, mask) for i in range(L)], L, Q)
             for i in unroll(Q):
                 store(to + ((whole + i) * W + j), rows[i])
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
           alpha=1, ACT="", back=None):  # fmt: skip
     """A block of C: rows of tiles; panels of B begin `panel` elements a column apart.
@@ -333,7 +333,7 @@ def packed_rows(T: Type, MR: int) -> int:
     return min(HIGH // T.size, 48) // MR * MR
 
 
-@routine(apart=True)
+@routine(separate=True)
 def pack_tiles(a, aks, to, k, rows, T, MR, L):
     """Rows of A [rows, k], at most `packed_rows`, whose columns are contiguous, as tiles of MR rows: for each k as
     many vectors as hold MR numbers."""
@@ -349,7 +349,7 @@ def pack_tiles(a, aks, to, k, rows, T, MR, L):
             store(to + (i // each * tile_distance(MR, L) + (p * each + i % each) * L), there)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def block_packed(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, begin, T, MR, V, L,
                 alpha, ACT, back):  # fmt: skip
     """A `block`, of A whose columns are contiguous and far from each other: some rows at a time are packed first."""

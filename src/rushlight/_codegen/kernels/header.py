@@ -92,7 +92,7 @@ def strides_like(a, itemsize, size, strides):
 
 
 @inline
-def alike(a, kind, plan, at):
+def matches(a, kind, plan, at):
     """Whether an object is an aligned array of a class with the dtype, shape and strides that the plan tells."""
     n = plan[at + 1]
     fits = a[abi.TYPE] == bits(kind, i64)

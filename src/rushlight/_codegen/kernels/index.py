@@ -8,9 +8,10 @@ never a place.
 from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
+from rushlight._codegen.kernels.extremes import start_of
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, b1, f64, i64, u8, u32, u64, width
+from rushlight._codegen.types import Ptr, Type, b1, f64, i64, u8, u32, u64, width
 
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}
@@ -20,6 +21,7 @@ LOOK = 65536  # indices that are looked at together
 NEAR = 1 << 19  # bytes of an array that stay in a core's own cache
 AHEAD = 1024  # bytes of coming rows that are asked for
 SOME = 512  # indices that are read before their rows are
+PLACES = 1024  # places along a dimension that `reduce_few` has room for
 
 
 @inline
@@ -235,38 +237,6 @@ def add_products(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
 
 
 @kernel
-def mean_slices(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
-                outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
-    """z[o, index[j]] becomes the mean of itself and of all values[o, j] with this index. bad[0] = 1, and nothing is
-    written, where an index is out of range. Of few indices, which are compared with each other."""
-    look_through(index, bad, k, n, i64)
-    if bad[0] == 0:
-        for o in range(outer):
-            for j in range(k):
-                to, p = z + (o * n + index[j]) * inner, values + (o * k + j) * inner
-                for c in lanes(0, inner):
-                    to[c] = to[c] + p[c]
-            for j in range(k):
-                parts = f64(times_first(index, j, k, 1))
-                to = z + (o * n + index[j]) * inner
-                for c in lanes(0, inner):
-                    to[c] = T(f64(to[c]) / parts)
-
-
-@inline
-def times_first(index, j, k, step):
-    """How many values come together at the place of the j-th of k indices, with what stood there; 1 where it was met
-    before."""
-    count = i64(1)
-    for i in range(k):
-        if index[i * step] == index[j * step]:
-            count = i64(1) if i < j else count + 1
-            if i < j:
-                break
-    return count
-
-
-@kernel
 def fill_slices(HOW, z: Ptr[T], index: Ptr[I], value: Ptr[T], bad: Ptr[i64],
                 outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
     """z[o, index[j]] = value[0], or what HOW makes of both; bad[0] = 1, and nothing is written, where an index is out of
@@ -420,20 +390,45 @@ def write_along(HOW, NEW, ONE, SAME, z: Ptr[T], index: Ptr[I], values: Ptr[V], b
 
 
 @kernel
-def mean_along(z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
-               outer: i64, n: i64, k: i64, inner: i64):  # fmt: skip
-    """As `mean_slices`, with an index for each element: z[o, index[o, j, i], i]."""
-    look_through(index, bad, outer * k * inner, n, i64)
+def reduce_few(HOW, MEAN, ROUNDS, SLICES, z: Ptr[T], index: Ptr[i64], values: Ptr[T], bad: Ptr[i64],
+               outer: i64, n: i64, k: i64, inner: i64, include: i64):  # fmt: skip
+    """z[o, index[o, j, i], i] becomes what HOW makes of all values[o, j, i] with this index, and of what stood there if
+    `include` is not 0. SLICES: the index is index[j]. MEAN: sums are divided by how many came together. ROUNDS: half types
+    are rounded after each step, not once. bad[0] = 1 where an index is out of range, and nothing is written. n is at most
+    PLACES."""
+    step = i64(1) if SLICES else inner + 0
+    look_through(index, bad, k if SLICES else outer * k * inner, n, i64)
     if bad[0] == 0:
+        have, count = array(T.loaded, PLACES), array(i64, PLACES)
         for o in range(outer):
             for i in range(inner):
-                which, q = index + (o * k * inner + i), z + (o * n * inner + i)
+                which = index + (0 if SLICES else o * k * inner + i)
+                q, p = z + (o * n * inner + i), values + (o * k * inner + i)
                 for j in range(k):
-                    at = which[j * inner] * inner
-                    q[at] = q[at] + values[(o * k + j) * inner + i]
+                    at = which[j * step] + 0
+                    have[at] = T.loaded(first_of(HOW, T)) if include == 0 else q[at * inner]
+                    count[at] = i64(include != 0)
                 for j in range(k):
-                    at = which[j * inner] * inner
-                    q[at] = T(f64(q[at]) / f64(times_first(which, j, k, inner)))
+                    at = which[j * step] + 0
+                    v = T.loaded(together(have[at], p[j * inner], HOW))
+                    have[at] = T.loaded(T(v)) if ROUNDS else v
+                    count[at] += 1
+                for j in range(k):
+                    at = which[j * step] + 0
+                    v = have[at]
+                    if MEAN and T.is_float:
+                        v = T.loaded(f64(T.loaded(T(v))) / f64(count[at]))
+                    elif MEAN:
+                        whole = v // T(count[at])
+                        v = whole - T(whole * T(count[at]) > v)
+                    q[at * inner] = v
+
+
+def first_of(how: str, t: Type) -> float:
+    """What a reduction of no values is."""
+    if how in ("most", "least"):
+        return start_of(t, how == "least")
+    return 1 if how == "times" else 0
 
 
 @kernel
@@ -453,7 +448,7 @@ def fill_along(z: Ptr[T], index: Ptr[i64], bad: Ptr[i64],
 
 
 @kernel
-def take_places(a: Ptr[U], index: Ptr[i64], out: Ptr[U], bad: Ptr[i64], n: i64, k: i64):
+def take_at_indices(a: Ptr[U], index: Ptr[i64], out: Ptr[U], bad: Ptr[i64], n: i64, k: i64):
     """out[j] = a[index[j]]; negative numbers count from the end n. bad[0] = 1 for one that is out of range; nothing is
     read there."""
     for lo, hi in parallel(k, GRAIN):

@@ -12,7 +12,8 @@ from rushlight._codegen.kernels.header import (
     size_of,
     writeable,
 )
-from rushlight._codegen.kernels.shape_inference import apart, like, note
+from rushlight._codegen.kernels.index import PLACES
+from rushlight._codegen.kernels.shape_inference import disjoint, like, note
 from rushlight._codegen.language import *
 from rushlight._codegen.native_entry import DIMS, NDIM, NONE, NUMBERS, RUN, SHAPE, WORK
 from rushlight._codegen.types import Header, Ptr, b1, bf16, f16, f32, i32, i64
@@ -117,7 +118,7 @@ def scattered(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: P
                 fits = fits & (shape_of(values)[j] == shape_of(index)[j])
     note(plan, outer * k * inner, [outer, n, k, inner])
     if fits & (outer * n * k * inner > 0):
-        if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
+        if disjoint(z, SIZE, values, SIZE) & disjoint(z, SIZE, index, 8):
             run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
             plan[RUN] = run + 2 if nv == 0 else run
 
@@ -150,7 +151,7 @@ def slices_put(SIZE, z: Header, index: Header, values: Header, axis: i64, plan: 
         work = outer * k * inner
         note(plan, work, [outer, shape[d], k, inner, inner, 0])
         if fits & (work > 0) & (shape[d] > 0) & (work < 65536):
-            if apart(z, SIZE, values, SIZE) & apart(z, SIZE, index, 8):
+            if disjoint(z, SIZE, values, SIZE) & disjoint(z, SIZE, index, 8):
                 run = i64(ELEMENTS) if inner == 1 else i64(SLICES)
                 plan[RUN] = i64(3) if nv == 0 else run
 
@@ -168,13 +169,12 @@ def masked(SIZE, z: Header, mask: Header, value: Header, plan: Ptr[i64]):
         n = size_of(z)
         note(plan, n, [n])
         if fits & (n > 0):
-            if apart(z, SIZE, mask, 1) & apart(z, SIZE, value, SIZE):
+            if disjoint(z, SIZE, mask, 1) & disjoint(z, SIZE, value, SIZE):
                 plan[RUN] = 1
 
 
 # -- whole operators: what PyTorch refuses, they leave to the operator, which says so -----------------
 
-COMPARED = 64  # indices that are compared with each other
 LARGE = 65536  # elements that are left to the ways that cut them for threads
 MOST = {f32: 3.4028234663852886e38, bf16: 3.3895313892515355e38, f16: 65504.0}
 
@@ -222,7 +222,7 @@ def slices_written(SIZE, z, dim, index, source, first, plan):
     note(plan, work, [outer, n, k, inner, inner, 0])
     plan[RUN] = 0
     if fits & (work > 0) & (n > 0) & (work < LARGE):
-        if apart(z, SIZE, source, SIZE) & apart(z, SIZE, index, 8):
+        if disjoint(z, SIZE, source, SIZE) & disjoint(z, SIZE, index, 8):
             plan[RUN] = first + i64(inner > 1)
 
 
@@ -246,20 +246,20 @@ def index_copy(SIZE, input: Header, dim: i64, index: Header, source: Header, pla
 
 
 @inline
-def means_apart(MEAN, reduce, include_self, plan):
-    """The run of means of few values is the last. Other means are left alone, and what leaves out what stood there."""
-    if include_self != 1:
-        plan[RUN] = 0
-    elif (reduce == MEAN) & (plan[RUN] != 0):
-        few = (plan[NUMBERS + 2] <= COMPARED) & (plan[WORK] < LARGE)
-        plan[RUN] = ELEMENTS + 2 * MEAN if few else i64(0)
+def few_apart(DIRECT, reduce, include_self, plan):
+    """The first `DIRECT` words have runs that write one value after the other to what stands there. All words have one more,
+    behind these, for other calls of few places."""
+    if (reduce >= DIRECT) | (include_self != 1):
+        few = (plan[RUN] != 0) & (plan[NUMBERS + 1] <= PLACES) & (plan[WORK] < LARGE)
+        few = few & (include_self != NONE)
+        plan[RUN] = ELEMENTS + 2 * DIRECT + reduce if few else i64(0)
+        plan[NUMBERS + 4] = include_self + 0
 
 
 @kernel
-def index_reduce(SIZE, MEAN, input: Header, dim: i64, index: Header, source: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
-    """The runs stand in the order of the words, for elements and for slices; then that of means."""
+def index_reduce(SIZE, DIRECT, input: Header, dim: i64, index: Header, source: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
     slices_written(SIZE, input, dim, index, source, ELEMENTS + 2 * reduce, plan)
-    means_apart(MEAN, reduce, include_self, plan)
+    few_apart(DIRECT, reduce, include_self, plan)
 
 
 @inline
@@ -284,7 +284,7 @@ def number_written(T, places, input, index, value, plan):
     plan[RUN] = 0
     fits = fits & writeable(input) & holds(T, value)
     if fits & (work > 0) & (n > 0) & (work < LARGE):
-        plan[RUN] = i64(apart(input, T.size, index, 8))
+        plan[RUN] = i64(disjoint(input, T.size, index, 8))
 
 
 @kernel
@@ -300,7 +300,7 @@ def elements_written(SIZE, z, dim, index, src, first, plan):
     note(plan, outer * k * inner, [outer, n, k, inner])
     plan[RUN] = 0
     if fits & (outer * n * k * inner > 0):
-        if apart(z, SIZE, src, SIZE) & apart(z, SIZE, index, 8):
+        if disjoint(z, SIZE, src, SIZE) & disjoint(z, SIZE, index, 8):
             plan[RUN] = first + i64(inner > 1)
 
 
@@ -310,10 +310,9 @@ def scatter(SIZE, input: Header, dim: i64, index: Header, src: Header, plan: Ptr
 
 
 @kernel
-def scatter_reduce(SIZE, MEAN, input: Header, dim: i64, index: Header, src: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
-    """The runs stand in the order of the words, for rows of one element and for others; then that of means."""
+def scatter_reduce(SIZE, DIRECT, input: Header, dim: i64, index: Header, src: Header, reduce: i64, include_self: i64, plan: Ptr[i64]):  # fmt: skip
     elements_written(SIZE, input, dim, index, src, ELEMENTS + 2 * reduce, plan)
-    means_apart(MEAN, reduce, include_self, plan)
+    few_apart(DIRECT, reduce, include_self, plan)
 
 
 @kernel

@@ -20,40 +20,40 @@ MOST = 64  # of so many, the largest are kept in order while a row is read
 
 
 @inline
-def put(keys, places, k, place, last):
+def put(keys, order, k, index, last):
     """Put a key into its place among keys 1 to last, the largest first, over the last one; keys[0] is
     not below any."""
     p = last + 0
     while keys[p - 1] < k:
         keys[p] = keys[p - 1]
-        places[p] = places[p - 1]
+        order[p] = order[p - 1]
         p -= 1
     keys[p] = k
-    places[p] = place
+    order[p] = index
 
 
 @routine
-def first_ones(p, n, k, flip, ordered, keys, places, K):
-    """places[:k] = those of the k elements of a row with the largest keys (flip = -1: the smallest), as
-    PyTorch's algorithms leave them; ordered = 0: in whatever order. Memory for n keys and places, or for
+def first_ones(p, n, k, flip, ordered, keys, order, K):
+    """order[:k] = those of the k elements of a row with the largest keys (flip = -1: the smallest), as
+    PyTorch's algorithms leave them; ordered = 0: in whatever order. Memory for n keys and indices, or for
     k where a heap selects.
     """
     few = k * HEAPED <= n
     m = k if few else n
     for i in range(m):
         keys[i] = rising(p[i], K) ^ K(-1 - flip)
-        places[i] = i
+        order[i] = i
     if few:
-        make_heap(keys, places, k, None)
+        make_heap(keys, order, k, None)
         for i in range(k, n):
             v = rising(p[i], K) ^ K(-1 - flip)
             if v < keys[0]:
-                sink(keys, places, i64(0), k, v, i, None)
-        from_heap(keys, places, k, None)
+                sink(keys, order, i64(0), k, v, i, None)
+        from_heap(keys, order, k, None)
     else:
-        partition(keys, places, n, k - 1)
+        partition(keys, order, n, k - 1)
         if ordered != 0:
-            sort_unstably(keys, places, k - 1, None)
+            sort_unstably(keys, order, k - 1, None)
 
 
 @kernel
@@ -70,7 +70,7 @@ def first_few(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i
     W = MOST // L
     least = -(1 << (8 * K.size - 1))
     for lo, hi in parallel(rows, rows_of(n)):
-        keys, places = array(K, MOST + 1), array(i64, MOST + 1)
+        keys, order = array(K, MOST + 1), array(i64, MOST + 1)
         some_keys = array(K, MOST)
         all_keys, all_places = array(K, MOST * HEAPED), array(i64, MOST * HEAPED)
         for r in range(lo, hi):
@@ -90,14 +90,14 @@ def first_few(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i
                     store(some_keys + w * L, best[w])
                 for j in range(MOST):
                     if some_keys[j] > keys[k]:
-                        put(keys, places, some_keys[j], i64(0), k)
+                        put(keys, order, some_keys[j], i64(0), k)
             if keys[k] > least:
                 bound = keys[k] - 1
                 for i in range(1, k + 1):
                     keys[i] = bound
             else:
                 for i in range(k):
-                    put(keys, places, rising(p[i], K) ^ K(flip), i, i + 1)
+                    put(keys, order, rising(p[i], K) ^ K(flip), i, i + 1)
                 start = k
             for i in range(start, n, L):
                 here = iota(i64, L) < n - i
@@ -108,13 +108,13 @@ def first_few(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i
                     for j in range(min(n - i, i64(L))):
                         former = keys[k]
                         if some_keys[j] > former:
-                            put(keys, places, some_keys[j], i + j, k)
+                            put(keys, order, some_keys[j], i + j, k)
                         if (former == keys[k]) & (some_keys[j] >= former):
                             left_out = former
             choice = (left_out == keys[k]) | ((ordered == 0) & (k * HEAPED > n))
             for i in range(1, k):
                 choice = choice | (keys[i] == keys[i + 1])
-            found = places + 1
+            found = order + 1
             if choice:
                 first_ones(p, n, k, flip, ordered, all_keys, all_places, K=K)
                 found = all_places + 0
@@ -125,13 +125,13 @@ def first_few(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], rows: i64, n: i64, k: i
 
 @kernel
 def first_of_some(x: Ptr[T], which: Ptr[i64], out: Ptr[T], indices: Ptr[i64], keys: Ptr[K],
-                  places: Ptr[i64], rows: i64, n: i64, k: i64, flip: i64, ordered: i64):  # fmt: skip
-    """`first_ones` of the rows that are named; keys and places are its own memory, for each of them."""
+                  order: Ptr[i64], rows: i64, n: i64, k: i64, flip: i64, ordered: i64):  # fmt: skip
+    """`first_ones` of the rows that are named; keys and order are its own memory, for each of them."""
     m = k if k * HEAPED <= n else n
     for lo, hi in parallel(rows, rows_of(n * 8)):
         for i in range(lo, hi):
             r = which[i]
-            p, found = x + r * n, places + i * m
+            p, found = x + r * n, order + i * m
             first_ones(p, n, k, flip, ordered, keys + i * m, found, K=K)
             for j in range(k):
                 out[r * k + j] = p[found[j]]

@@ -23,8 +23,8 @@ def itemsize_of(a):
 def dimension_order(s, t, p_size, q_size):
     """What the strides s and t of two dimensions say: (the first is further out, further in); neither where one is
     broadcast."""
-    told = (s != 0) & (t != 0)
-    return told & ((s > t) | ((s == t) & (p_size > q_size))), told & (s < t)
+    decided = (s != 0) & (t != 0)
+    return decided & ((s > t) | ((s == t) & (p_size > q_size))), decided & (s < t)
 
 
 @inline
@@ -124,7 +124,7 @@ RIGHT, RENAMED, WRONG = range(3)
 
 
 @inline
-def lies_as(a, made):
+def has_layout_of(a, made):
     """Whether a result without sizes below 2 has the shape and the strides of its first operand: then no other has a
     say. The quick answer to most questions. Row-major arrays of one such shape have the same strides."""
     nd = header.dims_of(made)

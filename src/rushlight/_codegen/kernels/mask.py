@@ -1,6 +1,6 @@
 """What masks choose: counted first, chunk by chunk, then written where the counts say.
 
-Chunks are the same for any number of threads. Within one, places are collected in memory of the
+Chunks are the same for any number of threads. Within one, indices are collected in memory of the
 kernel's own without a branch: each is written, and the next one over it unless it was chosen.
 """
 
@@ -10,8 +10,8 @@ from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.copy import move
 from rushlight._codegen.kernels.header import same_shape
 from rushlight._codegen.kernels.shape_inference import (
-    apart,
     dims_of,
+    disjoint,
     in_order,
     like,
     note,
@@ -65,16 +65,16 @@ def counted(x: Ptr[T], starts: Ptr[i64], n: i64):
 
 
 @inline
-def chosen(x, places, start, stop):
-    """The places in [start, stop) of what is not 0, less start; returns how many."""
+def chosen(x, indices, start, stop):
+    """The indices in [start, stop) of what is not 0, less start; returns how many."""
     k = i64(0)
     whole = stop - (stop - start) % 8
     for first in range(start, whole, 8):
         for j in unroll(8):
-            places[k] = i32(first + j - start)
+            indices[k] = i32(first + j - start)
             k += i64(is_set(x[first + j]))
     for i in range(whole, stop):
-        places[k] = i32(i - start)
+        indices[k] = i32(i - start)
         k += i64(is_set(x[i]))
     return k
 
@@ -83,57 +83,57 @@ def chosen(x, places, start, stop):
 def selected(mask: Ptr[M], a: Ptr[U], starts: Ptr[i64], out: Ptr[U], n: i64):
     """The elements of `a` where the mask is not 0, one after the other."""
     for lo, hi in parallel((n + (CHUNK - 1)) // CHUNK, 4):
-        places = array(i32, CHUNK + 1)
+        indices = array(i32, CHUNK + 1)
         for c in range(lo, hi):
             p, q = a + c * CHUNK, out + starts[c]
-            k = chosen(mask, places, c * CHUNK, min((c + 1) * CHUNK, n))
+            k = chosen(mask, indices, c * CHUNK, min((c + 1) * CHUNK, n))
             for i in range(k):
-                q[i] = p[i64(places[i])]
+                q[i] = p[i64(indices[i])]
 
 
 @kernel
 def placed(mask: Ptr[M], values: Ptr[U], starts: Ptr[i64], out: Ptr[U], n: i64, CLEAR):
     """values one after the other into `out` where the mask is not 0; CLEAR: 0 elsewhere."""
     for lo, hi in parallel((n + (CHUNK - 1)) // CHUNK, 4):
-        places = array(i32, CHUNK + 1)
+        indices = array(i32, CHUNK + 1)
         for c in range(lo, hi):
             p, q = values + starts[c], out + c * CHUNK
             stop = min((c + 1) * CHUNK, n)
-            k = chosen(mask, places, c * CHUNK, stop)
+            k = chosen(mask, indices, c * CHUNK, stop)
             if CLEAR:
                 for i in lanes(0, stop - c * CHUNK):
                     q[i] = U(0)
             for i in range(k):
-                q[i64(places[i])] = p[i]
+                q[i64(indices[i])] = p[i]
 
 
 @kernel
-def places_of(x: Ptr[T], starts: Ptr[i64], out: Ptr[i64], n: i64):
-    """Where elements are not 0: their places in memory."""
+def indices_of_nonzero(x: Ptr[T], starts: Ptr[i64], out: Ptr[i64], n: i64):
+    """Where elements are not 0: their indices in memory."""
     for lo, hi in parallel((n + (CHUNK - 1)) // CHUNK, 4):
-        places = array(i32, CHUNK + 1)
+        indices = array(i32, CHUNK + 1)
         for c in range(lo, hi):
             q = out + starts[c]
-            k = chosen(x, places, c * CHUNK, min((c + 1) * CHUNK, n))
+            k = chosen(x, indices, c * CHUNK, min((c + 1) * CHUNK, n))
             for i in lanes(0, k):
-                q[i] = c * CHUNK + i64(places[i])
+                q[i] = c * CHUNK + i64(indices[i])
 
 
 @inline
-def apart_by_dimension(places, out, k, sizes, dims, total):
-    """The coordinates of k places in an array of these sizes: in a row of `out`, of `total` numbers, for each
+def apart_by_dimension(indices, out, k, sizes, dims, total):
+    """The coordinates of k indices in an array of these sizes: in a row of `out`, of `total` numbers, for each
     dimension. Division of such small whole numbers as floating ones, in vectors, is exact when it is cut off."""
     d = dims - 1
     while d > 0:
         q, size = out + d * total, i32(sizes[d])
         for i in lanes(0, k):
-            v = places[i] + 0
+            v = indices[i] + 0
             times = i32(f64(v) / f64(size))
-            places[i] = times
+            indices[i] = times
             q[i] = i64(v - times * size)
         d -= 1
     for i in lanes(0, k):
-        out[i] = i64(places[i])
+        out[i] = i64(indices[i])
 
 
 @kernel
@@ -142,17 +142,17 @@ def coordinates(x: Ptr[T], starts: Ptr[i64], out: Ptr[i64], n: i64, sizes: Ptr[i
     """Where elements are not 0: a row of `out` [dims, total] for each dimension; all sizes are below
     2**31."""
     for lo, hi in parallel((n + (CHUNK - 1)) // CHUNK, 4):
-        places = array(i32, CHUNK + 1)
+        indices = array(i32, CHUNK + 1)
         left = array(i64, CHUNK + 1)
         for c in range(lo, hi):
-            k = chosen(x, places, c * CHUNK, min((c + 1) * CHUNK, n))
+            k = chosen(x, indices, c * CHUNK, min((c + 1) * CHUNK, n))
             if n < (1 << 31):
                 for i in lanes(0, k):
-                    places[i] += i32(c * CHUNK)
-                apart_by_dimension(places, out + starts[c], k, sizes, dims, total)
+                    indices[i] += i32(c * CHUNK)
+                apart_by_dimension(indices, out + starts[c], k, sizes, dims, total)
             else:
                 for i in lanes(0, k):
-                    left[i] = c * CHUNK + i64(places[i])
+                    left[i] = c * CHUNK + i64(indices[i])
                 for j in range(dims - 1):
                     d = dims - 1 - j
                     q, size = out + d * total + starts[c], sizes[d]
@@ -199,9 +199,9 @@ def few_nonzero(T, a: Header, plan: Ptr[i64]):
 @kernel
 def few_coordinates(T, a: Header, out: Ptr[i64], n: i64, total: i64):
     """As `coordinates`."""
-    places = array(i32, CHUNK + 1)
-    k = chosen(bits(a[abi.DATA], Ptr[T]), places, i64(0), n)
-    apart_by_dimension(places, out, k, shape_of(a), dims_of(a), total)
+    indices = array(i32, CHUNK + 1)
+    k = chosen(bits(a[abi.DATA], Ptr[T]), indices, i64(0), n)
+    apart_by_dimension(indices, out, k, shape_of(a), dims_of(a), total)
 
 
 @kernel
@@ -219,10 +219,10 @@ def few_selected(a: Header, mask: Header, plan: Ptr[i64]):
 @kernel
 def select_few(a: Ptr[U], mask: Ptr[u8], out: Ptr[U], n: i64):
     """The elements where the mask is not 0, one after the other."""
-    places = array(i32, CHUNK + 1)
-    k = chosen(mask, places, i64(0), n)
+    indices = array(i32, CHUNK + 1)
+    k = chosen(mask, indices, i64(0), n)
     for i in range(k):
-        out[i] = a[i64(places[i])]
+        out[i] = a[i64(indices[i])]
 
 
 @kernel
@@ -250,19 +250,19 @@ def expand_few(values: Ptr[U], mask: Ptr[u8], out: Ptr[U], n: i64):
 
 @kernel
 def few_placed(SIZE, z: Header, mask: Header, values: Header, plan: Ptr[i64]):
-    """The plan of `place_few`."""
+    """The plan of `scatter_few`."""
     fits, n = few(mask)
     plan[RUN] = 0
     if fits & in_order(z) & in_order(values) & writeable(z) & same_shape(z, mask) & (n > 0):
         m = size_of(values)
         if (m > 0) & (how_many(mask, n, u8) <= m):
-            if apart(z, SIZE, mask, 1) & apart(z, SIZE, values, SIZE):
+            if disjoint(z, SIZE, mask, 1) & disjoint(z, SIZE, values, SIZE):
                 plan[RUN] = 1
                 note(plan, n, [n])
 
 
 @kernel
-def place_few(z: Ptr[U], mask: Ptr[u8], values: Ptr[U], n: i64):
+def scatter_few(z: Ptr[U], mask: Ptr[u8], values: Ptr[U], n: i64):
     """The values one after the other into `z` where the mask is not 0."""
     k = i64(0)
     for i in range(n):

@@ -16,7 +16,7 @@ from rushlight._codegen.types import Ptr, f64, i64, width
 TABLES = 4  # rows of numbers that are kept for each sample, besides two for each chunk
 
 
-@routine(apart=True)
+@routine(separate=True)
 def moments_of_channels(x, parts, samples, size, channels, T):
     """Means and squared deviations of each channel in each chunk of each sample, in two rows of `parts`."""
     L = width(T)
@@ -37,7 +37,7 @@ def moments_of_channels(x, parts, samples, size, channels, T):
                 strip_moments(p + j, rows, channels, channels - j, means + j, squares + j, 1, T)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def sums_of_channels(g, x, parts, tables, samples, size, channels, T):
     """The sums of g and of g times what x is above its mean, of each channel in each chunk of each sample,
     in two rows of `parts`; the means are the first row of a sample's `tables`."""
@@ -77,8 +77,8 @@ def moments_of_group(parts, chunks, grain, size, channels, first, each, R):
         rows = R(min(grain, size - k * grain))
         for e in range(each):
             at = 2 * k * channels + first + e
-            apart = parts[at] - mean
-            squares += parts[at + channels] + apart * apart * rows
+            difference = parts[at] - mean
+            squares += parts[at + channels] + difference * difference * rows
     return mean, squares
 
 

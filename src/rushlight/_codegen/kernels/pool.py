@@ -14,7 +14,7 @@ from rushlight._codegen.language import *
 from rushlight._codegen.types import Ptr, Type, b1, i32, i64, u32, u64, width
 
 ROOM = 1 << 16  # elements of a plane of a half type that are added up in float32, at most
-FEW = 16  # elements that are added at places of a plane, up to which each looks for the others at its place
+FEW = 16  # elements that are added at indices of a plane, up to which each looks for the others with its index
 UNROLLED = 7  # windows up to this width are written out
 
 
@@ -87,23 +87,23 @@ def inside(start, k, d, n):
 
 
 @inline
-def larger(PLACES, v, inside, best, place, nan, here):
-    """The first of the largest; a NaN, the last of several, before all: (value, place, NaN met).
+def larger(INDICES, v, inside, best, index, nan, here):
+    """The first of the largest; a NaN, the last of several, before all: (value, index, NaN met).
 
-    Without places NaNs are only noted, which leaves the comparison to one instruction."""
-    if PLACES:
+    Without indices NaNs are only noted, which leaves the comparison to one instruction."""
+    if INDICES:
         take = ((v > best) | (v != v)) & inside
-        place = select(take, here, place)
+        index = select(take, here, index)
         best = select(take, v, best)
     else:
         nan = nan | (v != v)
         v = select(inside, v, splat(typeof(v)(lowest(typeof(v))), lanesof(v)))
         best = select(v > best, v, best)
-    return best, place, nan
+    return best, index, nan
 
 
 @inline
-def largest(PLACES, KW, S, p, z, y, x, n, W, H, zs, ys, kw, sw, dd, dh, dw, T):
+def largest(INDICES, KW, S, p, z, y, x, n, W, H, zs, ys, kw, sw, dd, dh, dw, T):
     """The largest elements of the windows that begin at z, y and x, x + sw, ..., and where. n: the columns of the plane, None
     where it has all that are read."""
     L = width(T)
@@ -114,12 +114,12 @@ def largest(PLACES, KW, S, p, z, y, x, n, W, H, zs, ys, kw, sw, dd, dh, dw, T):
     z0, z1 = zs
     y0, y1 = ys
     corner = (z + z0 * dd) * H + y + y0 * dh
-    place = lane + i32(
+    index = lane + i32(
         corner * W + x
     )  # the first that is inside: nothing has to be above the lowest
     if n is not None:
-        before = max(0 - place + i32(corner * W), splat(i32(0), L))
-        place = place + (before + i32(dw - 1)) // i32(dw) * i32(dw)
+        before = max(0 - index + i32(corner * W), splat(i32(0), L))
+        index = index + (before + i32(dw - 1)) // i32(dw) * i32(dw)
     for a in range(z0, z1):
         for b in range(y0, y1):
             row = ((z + a * dd) * H + y + b * dh) * W
@@ -127,15 +127,15 @@ def largest(PLACES, KW, S, p, z, y, x, n, W, H, zs, ys, kw, sw, dd, dh, dw, T):
                 for c in unroll(KW):
                     v, into = columns(p + row, x, c, n, S, sw, L)
                     here = lane + i32(row + x + c)
-                    best, place, nan = larger(PLACES, v, into, best, place, nan, here)
+                    best, index, nan = larger(INDICES, v, into, best, index, nan, here)
             else:
                 for c in range(kw):
                     v, into = columns(p + row, x + c * dw, 0, n, S, sw, L)
                     here = lane + i32(row + x + c * dw)
-                    best, place, nan = larger(PLACES, v, into, best, place, nan, here)
-    if T.is_float and not PLACES:
+                    best, index, nan = larger(INDICES, v, into, best, index, nan, here)
+    if T.is_float and not INDICES:
         best = select(nan, R(float("nan")), best)
-    return best, place
+    return best, index
 
 
 @inline
@@ -157,11 +157,11 @@ def put(p, to, v, end, here, L):
 
 
 @kernel
-def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64,
+def max_windows(INDICES, KW, S, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], planes: i64,
                 D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
                 kd: i64, kh: i64, kw: i64, sd: i64, sh: i64, sw: i64,
                 pd: i64, ph: i64, pw: i64, dd: i64, dh: i64, dw: i64):  # fmt: skip
-    """The largest element of each window, and its place in the plane. KW, where it is not 0: the columns of a window, one
+    """The largest element of each window, and its index in the plane. KW, where it is not 0: the columns of a window, one
     beside the other. Windows that no border touches are read without masks."""
     L = width(T)
     whole = planes * D * H * W
@@ -175,17 +175,17 @@ def max_windows(PLACES, KW, S, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes:
                 if within(
                     KW, S, plane, z, y, left, ow - j, whole, W, H, zs, ys, kw, sw, dd, dh, dw, L
                 ):
-                    best, place = largest(
-                        PLACES, KW, S, p, z, y, left, None, W, H, zs, ys, kw, sw, dd, dh, dw, T
+                    best, index = largest(
+                        INDICES, KW, S, p, z, y, left, None, W, H, zs, ys, kw, sw, dd, dh, dw, T
                     )
                 else:
-                    best, place = largest(
-                        PLACES, KW, S, p, z, y, left, W, W, H, zs, ys, kw, sw, dd, dh, dw, T
+                    best, index = largest(
+                        INDICES, KW, S, p, z, y, left, W, W, H, zs, ys, kw, sw, dd, dh, dw, T
                     )
                 here = iota(i64, L) < ow - j
                 put(out, to, best, hi * ow, here, L)
-                if PLACES:
-                    put(places, to, i64(place), hi * ow, here, L)
+                if INDICES:
+                    put(indices, to, i64(index), hi * ow, here, L)
             y += sh
             if y == oh * sh - ph:
                 y = 0 - ph
@@ -201,30 +201,30 @@ def lowest_of(t):
 
 
 @kernel
-def add_few_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images: i64, count: i64,
+def add_at_few_indices(g: Ptr[T], indices: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images: i64, count: i64,
                    size: i64, C: i64):  # fmt: skip
-    """`add_places` of few elements: each place is written with the sum, in float32, of all that are added there."""
+    """`add_at_indices` of few elements: each element is written with the sum, in float32, of all that are added there."""
     whole = size * C
     for lo, hi in parallel(images, rows_of(whole + 2 * count * C)):
         for i in lanes(lo * whole, hi * whole):
             out[i] = T.loaded(0)
         for r in range(lo, hi):
-            at, v, q = places + r * count * C, g + r * count * C, out + r * whole
+            at, v, q = indices + r * count * C, g + r * count * C, out + r * whole
             for i in range(count * C):
-                place, c, s = at[i], i % C, T.loaded(0)
-                if u64(place) < u64(size):
+                index, c, s = at[i], i % C, T.loaded(0)
+                if u64(index) < u64(size):
                     for k in range(count):
-                        if at[k * C + c] == place:
+                        if at[k * C + c] == index:
                             s += v[k * C + c]
-                    q[place * C + c] = s
+                    q[index * C + c] = s
                 else:
                     wrong[0] = 1
 
 
 @kernel
-def add_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images: i64, count: i64,
+def add_at_indices(g: Ptr[T], indices: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images: i64, count: i64,
                size: i64, C: i64):  # fmt: skip
-    """out [images, size, C] = zeros, and g [images, count, C] added at `places`, which count along
+    """out [images, size, C] = zeros, and g [images, count, C] added at `indices`, which count along
     `size`; wrong[0] becomes 1 where one is outside. Half types are added up in float32."""
     R = T.loaded
     whole = size * C
@@ -238,7 +238,7 @@ def add_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images
             if R is not T:
                 for i in lanes(0, whole):
                     q[i] = R(0)
-            at, v = places + r * count * C, g + r * count * C
+            at, v = indices + r * count * C, g + r * count * C
             if C == 1:
                 for k in rounds(0, count, 4):
                     if u64(at[k]) < u64(size):
@@ -248,9 +248,9 @@ def add_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images
             else:
                 for k in range(count):
                     for c in rounds(0, C, 4):
-                        place = at[k * C + c]
-                        if u64(place) < u64(size):
-                            q[place * C + c] += v[k * C + c]
+                        index = at[k * C + c]
+                        if u64(index) < u64(size):
+                            q[index * C + c] += v[k * C + c]
                         else:
                             wrong[0] = 1
             if R is not T:
@@ -260,15 +260,15 @@ def add_places(g: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], images
 
 
 @kernel
-def put_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes: i64, count: i64,
+def put_at_indices(x: Ptr[T], indices: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes: i64, count: i64,
                size: i64):  # fmt: skip
-    """out [planes, size] = zeros, and x [planes, count] written at `places`, of several the last; wrong[0] becomes 1
+    """out [planes, size] = zeros, and x [planes, count] written at `indices`, of several the last; wrong[0] becomes 1
     where one is outside."""
     for lo, hi in parallel(planes, rows_of(size + 2 * count)):
         for i in lanes(lo * size, hi * size):
             out[i] = T.loaded(0)
         for r in range(lo, hi):
-            q, at, v = out + r * size, places + r * count, x + r * count
+            q, at, v = out + r * size, indices + r * count, x + r * count
             for k in rounds(0, count, 4):
                 if u64(at[k]) < u64(size):
                     q[at[k]] = v[k]
@@ -277,12 +277,12 @@ def put_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes
 
 
 @kernel
-def take_places(x: Ptr[T], places: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes: i64, count: i64,
+def take_at_indices(x: Ptr[T], indices: Ptr[i64], out: Ptr[T], wrong: Ptr[i64], planes: i64, count: i64,
                 size: i64):  # fmt: skip
-    """out [planes, count] = x [planes, size] at `places`; wrong[0] becomes 1 where one is outside."""
+    """out [planes, count] = x [planes, size] at `indices`; wrong[0] becomes 1 where one is outside."""
     for lo, hi in parallel(planes, rows_of(2 * count)):
         for r in range(lo, hi):
-            p, at, q = x + r * size, places + r * count, out + r * count
+            p, at, q = x + r * size, indices + r * count, out + r * count
             for k in rounds(0, count, 4):
                 if u64(at[k]) < u64(size):
                     q[k] = p[at[k]]

@@ -13,12 +13,12 @@ SIDE = 2  # vectors of channels that are taken together
 
 
 @inline
-def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, left, T):
+def largest(INDICES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, left, T):
     """The largest elements of a window that begins at p, `corner` in the plane, in V vectors of
     channels, of which `left` exist, None for all; and where. Of several NaNs the last counts."""
     L = width(T)
     best = [splat(T.loaded(lowest(T)), L) for _ in range(V)]
-    place = [splat(i32(corner + y0 * dh * W + x0 * dw), L) for _ in range(V)]
+    index = [splat(i32(corner + y0 * dh * W + x0 * dw), L) for _ in range(V)]
     for a in range(y0, y1):
         for b in range(x0, x1):
             spot = a * dh * W + b * dw
@@ -27,16 +27,16 @@ def largest(PLACES, V, p, C, W, dh, dw, y0, y1, x0, x1, corner, left, T):
                 v = load(at, L) if left is None else load_line(at, left, L)
                 take = (v > best[k]) | (v != v)
                 best[k] = select(take, v, best[k])
-                if PLACES:
-                    place[k] = select(take, splat(i32(corner + spot), L), place[k])
-    return best, place
+                if INDICES:
+                    index[k] = select(take, splat(i32(corner + spot), L), index[k])
+    return best, index
 
 
 @kernel
-def max_windows(PLACES, x: Ptr[T], out: Ptr[T], places: Ptr[i64], images: i64, C: i64,
+def max_windows(INDICES, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], images: i64, C: i64,
                 H: i64, W: i64, oh: i64, ow: i64, kh: i64, kw: i64,
                 sh: i64, sw: i64, ph: i64, pw: i64, dh: i64, dw: i64):  # fmt: skip
-    """The largest element of each window, and its place in the plane."""
+    """The largest element of each window, and its index in the plane."""
     L = width(T)
     wide = C - C % (SIDE * L)
     for lo, hi in parallel(images * oh, rows_of(ow * kh * kw * C)):
@@ -50,20 +50,20 @@ def max_windows(PLACES, x: Ptr[T], out: Ptr[T], places: Ptr[i64], images: i64, C
                 corner = y * W + left
                 p = image + corner * C
                 for c in range(0, wide, SIDE * L):
-                    best, place = largest(
-                        PLACES, SIDE, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, None, T
+                    best, index = largest(
+                        INDICES, SIDE, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, None, T
                     )
                     for k in unroll(SIDE):
                         store(out + (to + c + k * L), best[k])
-                        if PLACES:
-                            store(places + (to + c + k * L), i64(place[k]))
+                        if INDICES:
+                            store(indices + (to + c + k * L), i64(index[k]))
                 for c in range(wide, C, L):
-                    best, place = largest(
-                        PLACES, 1, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, C - c, T
+                    best, index = largest(
+                        INDICES, 1, p + c, C, W, dh, dw, y0, y1, x0, x1, corner, C - c, T
                     )
                     store_line(out + (to + c), best[0], C - c, L)
-                    if PLACES:
-                        store_line(places + (to + c), i64(place[0]), C - c, L)
+                    if INDICES:
+                        store_line(indices + (to + c), i64(index[0]), C - c, L)
 
 
 @kernel

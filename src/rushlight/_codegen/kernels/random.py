@@ -28,7 +28,7 @@ def mixed(word, following, far):
     return far ^ (y >> 1) ^ ((0 - (y & 1)) & 0x9908B0DF)
 
 
-@routine(apart=True)
+@routine(separate=True)
 def twist(key: Ptr[u32]):
     """The next 624 words in place of the last."""
     for k in range(0, N - M - L + 1, L):

@@ -73,9 +73,9 @@ def positive(x):
 
 
 @routine
-def tile(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
+def tile(a, along, b, b_step, c, ldc, bias, k, rows, begin, T, MR, V, L):
     """C [rows, V * L] becomes the product of rows of A, `along` apart, and of a panel, whose rows are
-    `apart`, plus what it was or a bias, or neither; see `gemm.py`.
+    `b_step`, plus what it was or a bias, or neither; see `gemm.py`.
 
     The panel is read once for each few rows, from the second-level cache or farther off: so it is
     fetched ahead, unless there is no time for that.
@@ -83,10 +83,10 @@ def tile(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
     sums = [[splat(T(0), L) for _ in range(V)] for _ in range(MR)]
     at = [a + min(rows - 1, r) * along for r in range(MR)]
     for p in range(k):
-        here = b + p * apart
+        here = b + p * b_step
         if MR > 2:
             for v in unroll(V):
-                prefetch(here + (FETCH * apart + v * L))
+                prefetch(here + (FETCH * b_step + v * L))
         # All numbers of the shorter side stay in registers: with the longer side's there are too few.
         if MR < V:
             xs = [splat(at[r][p], L) for r in range(MR)]
@@ -114,20 +114,20 @@ def tile(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
                 store(c + (r * ldc + v * L), sums[r][v])
 
 
-@routine(apart=True, quick=True)
-def block(a, along, b, apart, c, ldc, bias, k, rows, begin, T, MR, V, L):
+@routine(separate=True, quick=True)
+def block(a, along, b, b_step, c, ldc, bias, k, rows, begin, T, MR, V, L):
     """Tiles below each other, the last one as low as will do."""
     third = MR // 3
     for i in range(0, rows, MR):
         rest, at, to = rows - i, a + i * along, c + i * ldc
         if rest > 2 * third:
-            tile(at, along, b, apart, to, ldc, bias, k, min(rest, MR), begin,
+            tile(at, along, b, b_step, to, ldc, bias, k, min(rest, MR), begin,
                  T=T, MR=MR, V=V, L=L)  # fmt: skip
         elif rest > third:
-            tile(at, along, b, apart, to, ldc, bias, k, rest, begin,
+            tile(at, along, b, b_step, to, ldc, bias, k, rest, begin,
                  T=T, MR=2 * third, V=V, L=L)  # fmt: skip
         else:
-            tile(at, along, b, apart, to, ldc, bias, k, rest, begin,
+            tile(at, along, b, b_step, to, ldc, bias, k, rest, begin,
                  T=T, MR=third, V=V, L=L)  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def cell(v, own, state, KIND):
     return result, now, saved
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def pack_gates(w, to, size, depth, u, G, W, L):
     """The weights [G * size, depth] of all G gates of W units from u on, side by side:
     [depth, G * W]. Units that do not exist are copies of the last one."""

@@ -73,15 +73,15 @@ def replaces(v, top, LEAST):
 
 
 @kernel
-def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
+def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], indices: Ptr[i64],
                     outer: i64, n: i64, inner: i64):  # fmt: skip
-    """The largest (LEAST: smallest) element up to each place along n, and where it last was."""
+    """The largest (LEAST: smallest) element up to each index along n, and where it last was."""
     if inner == 1:
         groups = outer // TOGETHER
         for lo, hi in parallel(groups, rows_of(n * TOGETHER)):
             for t in range(lo, hi):
                 p = x + t * TOGETHER * n
-                q, w = out + t * TOGETHER * n, places + t * TOGETHER * n
+                q, w = out + t * TOGETHER * n, indices + t * TOGETHER * n
                 top = [p[r * n] for r in range(TOGETHER)]
                 at = [i64(0) for _ in range(TOGETHER)]
                 first = i64(0)
@@ -110,15 +110,15 @@ def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
                                 w[r * n + i] = at[r]
                     first = stop
         for o in range(groups * TOGETHER, outer):
-            of, to, which = x + o * n, out + o * n, places + o * n
-            best, place = of[0], i64(0)
+            of, to, which = x + o * n, out + o * n, indices + o * n
+            best, index = of[0], i64(0)
             for e in range(n):
                 u = of[e]
                 later = replaces(u, best, LEAST)
                 best = select(later, u, best)
-                place = select(later, e, place)
+                index = select(later, e, index)
                 to[e] = best
-                which[e] = place
+                which[e] = index
     else:
         across = (inner + (LANES - 1)) // LANES
         for lo, hi in parallel(outer * across, rows_of(n * LANES)):
@@ -132,7 +132,7 @@ def running_extreme(LEAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64],
                     tops = select(news, vs, tops)
                     ats = select(news, splat(i, LANES), ats)
                     store_line(out + (base + i * inner), tops, inner - j, LANES)
-                    store_line(places + (base + i * inner), ats, inner - j, LANES)
+                    store_line(indices + (base + i * inner), ats, inner - j, LANES)
 
 
 @kernel

@@ -1,20 +1,21 @@
 """Ways to compute some neighbouring results of a convolution of lines with fewer multiplications.
 
 A scheme takes `edge` inputs d, which begin `step` after those of the scheme before, and a window of
-`taps` weights w. `forth` makes values of d, `windows` makes numbers of w; product p is number p times
-value `value[p]`, and is added to point `point[p]`; `back` makes results of the points. In the tables
-each row lists what is added: k for the k-th of the vector (from 1 on), -k for its negative; then
-all is multiplied by the row's first entry. A scheme is the identity
+`taps` weights w. It has three linear transforms: B' of inputs (`input_transform`), G of weights
+(`weight_transform`) and A' of outputs (`output_transform`). Product p is (G w)[p] times (B' d)[value[p]],
+and is added to point `point[p]`; A' makes results of the points. In the tables each row lists what is
+added: k for the k-th of the vector (from 1 on), -k for its negative; then all is multiplied by the
+row's first entry. A scheme is the identity
 
-    y = back z,  z[i] = sum over products p with point[p] = i of (windows w)[p] (forth d)[value[p]]
+    y = A' z,  z[i] = sum over products p with point[p] = i of (G w)[p] (B' d)[value[p]]
 
 In two dimensions it is applied along both: `taps` ^ 2 weights, `edge` ^ 2 inputs. Over many channels
 the products are products of matrices, which is where the time goes; their number is
-len(windows) ^ 2 for outputs ^ 2 results, instead of (taps outputs) ^ 2.
+products ^ 2 for outputs ^ 2 results, instead of (taps outputs) ^ 2.
 
 DENSE3 is Winograd's F(2, 3). The others are made of it and of F(2, 2) (two taps, two results: 3
 multiplications), which has the points of F(2, 3) without the third, and of plain products. Since
-points are shared, the results of parts are added before the way back. Factors are 1 and 1/2, so
+points are shared, the results of parts are added before the output transform. Factors are 1 and 1/2, so
 errors stay those of sums in order, about.
 """
 
@@ -31,26 +32,30 @@ class Scheme:
         step: int,
         edge: int,
         taps: int,
-        forth: tuple[Row, ...],
-        windows: tuple[Row, ...],
+        input_transform: tuple[Row, ...],
+        weight_transform: tuple[Row, ...],
         value: tuple[int, ...],
         point: tuple[int, ...],
-        back: tuple[Row, ...],
+        output_transform: tuple[Row, ...],
     ) -> None:
-        self.step, self.edge, self.taps, self.outputs = step, edge, taps, len(back)
+        self.step, self.edge, self.taps, self.outputs = step, edge, taps, len(output_transform)
         self.value, self.point = value, point
-        self.values, self.products, self.points = len(forth), len(windows), max(point) + 1
-        self.forth, self.windows, self.back = (
-            tuple((r,) for r in m) for m in (forth, windows, back)
+        self.values, self.products, self.points = (
+            len(input_transform),
+            len(weight_transform),
+            max(point) + 1,
         )
-        self.spread = turned(back, self.points)
-        self.gathered = turned(windows, taps)
+        self.input_transform, self.weight_transform, self.output_transform = (
+            tuple((r,) for r in m) for m in (input_transform, weight_transform, output_transform)
+        )
+        self.output_transposed = transposed(output_transform, self.points)
+        self.weight_transposed = transposed(weight_transform, taps)
 
     def __repr__(self) -> str:
         return f"Scheme({self.step}, {self.edge}, {self.taps}, {self.outputs})"
 
 
-def turned(rows: tuple[Row, ...], size: int) -> tuple[tuple[Row, ...], ...]:
+def transposed(rows: tuple[Row, ...], size: int) -> tuple[tuple[Row, ...], ...]:
     """The transpose, for `size` columns."""
     found = []
     for k in range(1, size + 1):

@@ -35,7 +35,7 @@ def reach_of(a, itemsize):
 
 
 @inline
-def apart(a, a_size, b, b_size):
+def disjoint(a, a_size, b, b_size):
     """Whether two arrays, with elements of these sizes, share no memory."""
     p, q = reach_of(a, a_size)
     r, s = reach_of(b, b_size)
@@ -186,7 +186,9 @@ def reduction(LONGEST, DEEPEST, MOST, a: Header, axis: i64, keep: i64, plan: Ptr
 
 
 @kernel
-def first_places(LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]):
+def infer_first_indices(
+    LONGEST, DEEPEST, MOST, FEW, a: Header, axis: i64, keep: i64, plan: Ptr[i64]
+):
     """As `reduced`, for places of elements. A place among all elements counts them in order, so they must lie so."""
     reduced(LONGEST, DEEPEST, MOST, FEW, a, axis, keep, plan)
     if (axis == NONE) & (not in_order(a)):
@@ -338,7 +340,7 @@ def copied(SIZE, out: Header, a: Header, plan: Ptr[i64]):
     if fits:
         n = size_of(out)
         if n > 0:
-            if apart(out, SIZE, a, SIZE):
+            if disjoint(out, SIZE, a, SIZE):
                 alike = in_order(out) & in_order(a) & (size_of(a) == n)
                 plan[RUN] = i64(1) if alike else i64(2)
                 note(plan, n, [n])

@@ -16,8 +16,8 @@ ROWS, DOTS, COLUMNS, ELEMENTS = 1, 2, 3, 4
 
 
 @inline
-def infer(E, a, b, turned, plan):
-    """The plan of a @ b, each a batch of matrices, a matrix or a vector; `turned`: b is [..., n, k].
+def infer(E, a, b, transposed, plan):
+    """The plan of a @ b, each a batch of matrices, a matrix or a vector; `transposed`: b is [..., n, k].
 
     The numbers are batch, m, k, n, the strides of a and b in elements, outermost first, and how to compute.
     """
@@ -45,7 +45,7 @@ def infer(E, a, b, turned, plan):
         k, a2 = a_shape[na - 1], a_strides[na - 1]
         if nb > 1:
             l, n, b1, b2 = b_shape[nb - 2], b_shape[nb - 1], b_strides[nb - 2], b_strides[nb - 1]
-            if turned:
+            if transposed:
                 l, n, b1, b2 = n, l, b2, b1
             plan[SHAPE + nd] = n
             nd = nd + 1
@@ -194,10 +194,10 @@ def multiply(
                         if along == 1:
                             store(there, x, here)
                         else:
-                            turned = array(T, L)
-                            store(turned, x)
+                            transposed = array(T, L)
+                            store(transposed, x)
                             for each in range(min(n - j, i64(L))):
-                                there[each * along] = turned[each]
+                                there[each * along] = transposed[each]
         else:
             for i in range(m):
                 for j in range(0, n, SIDE):

@@ -150,7 +150,7 @@ def place_in_order(keys, n, which, words, starts, K):
 
 @kernel
 def sorted_rows(
-    x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64, flip: i64
+    x: Ptr[T], out: Ptr[T], indices: Ptr[i64], outer: i64, n: i64, inner: i64, flip: i64
 ):
     """[outer, n <= SHORT, inner] in order along n, and where elements stood; flip: see `ordered`."""
     K = key_type(T)
@@ -159,7 +159,7 @@ def sorted_rows(
         ranks, starts = array(K, RANKED + 64), array(i32, BYTE)
         for r in range(lo, hi):
             at = r // inner * n * inner + r % inner
-            p, q, w = x + at, out + at, places + at
+            p, q, w = x + at, out + at, indices + at
             keys_of(p, inner, n, flip, keys, K)
             ordered(keys, n, words, other, ranks, starts, T=T, K=K)
             for i in range(n):
@@ -228,7 +228,7 @@ def rank_of_choice(keys, n, k, T, K):
 
 
 @kernel
-def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, inner: i64, k: i64):
+def chosen_rows(x: Ptr[T], out: Ptr[T], indices: Ptr[i64], outer: i64, n: i64, inner: i64, k: i64):
     """Of [outer, n <= SHORT, inner] along n the k-th element, counted from 0, or what a negative k
     says, and where it stands: of equal ones the median is the first, the others are PyTorch's choice."""
     K = key_type(T)
@@ -254,11 +254,11 @@ def chosen_rows(x: Ptr[T], out: Ptr[T], places: Ptr[i64], outer: i64, n: i64, in
                     place_among_equals(keys, n, k, words)
             place = i64(words[which] & PLACE)
             out[r] = p[place * inner]
-            places[r] = place
+            indices[r] = place
 
 
 @kernel
-def chosen_of_many(x: Ptr[T], keys: Ptr[K], words: Ptr[u64], out: Ptr[T], places: Ptr[i64],
+def chosen_of_many(x: Ptr[T], keys: Ptr[K], words: Ptr[u64], out: Ptr[T], indices: Ptr[i64],
                    outer: i64, n: i64, inner: i64, k: i64):  # fmt: skip
     """As `chosen_rows` of rows of any length; n keys and words are its own memory."""
     starts = array(i32, BYTE)
@@ -273,11 +273,11 @@ def chosen_of_many(x: Ptr[T], keys: Ptr[K], words: Ptr[u64], out: Ptr[T], places
             place_in_order(keys, n, rank_of_choice(keys, n, k, T, K), words, starts, K=K)
             if k >= 0:
                 place_among_equals(keys, n, k, words)
-        places[r] = i64(words[0])
-        out[r] = p[places[r] * inner]
+        indices[r] = i64(words[0])
+        out[r] = p[indices[r] * inner]
 
 
-# -- sorting: keys and places together in 64 bits --------------------------------------------------
+# -- sorting: keys and indices together in 64 bits --------------------------------------------------
 
 
 @kernel
@@ -295,14 +295,14 @@ def packed(DOWN, x: Ptr[T], out: Ptr[u64], rows: i64, n: i64, least: i64, shift:
 @kernel
 def unpacked(x: Ptr[T], keys: Ptr[u64], out: Ptr[T], indices: Ptr[i64],
              rows: i64, n: i64, k: i64, mask: u64):  # fmt: skip
-    """The places from the sorted keys [rows, k], and the elements of rows of n there."""
+    """The indices from the sorted keys [rows, k], and the elements of rows of n there."""
     for lo, hi in parallel(rows, rows_of(k)):
         for r in range(lo, hi):
             p, q = x + r * n, keys + r * k
-            values, places = out + r * k, indices + r * k
+            values, own = out + r * k, indices + r * k
             for i in range(k):
                 at = i64(q[i] & mask)
-                places[i] = at
+                own[i] = at
                 values[i] = p[at]
 
 
@@ -452,9 +452,9 @@ def runs_counted(x: Ptr[T], found: Ptr[i64], n: i64):
 
 
 @kernel
-def runs_placed(PLACES, LENGTHS, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
+def runs_placed(INDICES, LENGTHS, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], values: Ptr[T], starts: Ptr[i64],
                 inverse: Ptr[i64], n: i64):  # fmt: skip
-    """The first element of each run; LENGTHS: where it stands; PLACES: for each element, order[i] of the
+    """The first element of each run; LENGTHS: where it stands; INDICES: for each element, order[i] of the
     elements as they stood, its run. before[k]: runs that begin before the k-th STRETCH, afterwards before its
     end."""
     I = i64 if T.loaded.size == 8 else i32
@@ -464,7 +464,7 @@ def runs_placed(PLACES, LENGTHS, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], v
         for part in range(lo, hi, L):
             end = min(part + L, hi)
             some = b1(True)
-            if not PLACES:
+            if not INDICES:
                 if part > 0 and part + L <= hi:
                     differ = load(x + part, L) != load(x + (part - 1), L)
                     some = total(select(differ, splat(I(1), L), splat(I(0), L))) > 0
@@ -478,6 +478,6 @@ def runs_placed(PLACES, LENGTHS, x: Ptr[T], order: Ptr[i64], before: Ptr[i64], v
                         if LENGTHS:
                             starts[r] = i
                         r += 1
-                    if PLACES:
+                    if INDICES:
                         inverse[order[i]] = r - 1
         before[lo // STRETCH] = r

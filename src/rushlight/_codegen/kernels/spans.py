@@ -23,13 +23,13 @@ def span(p, n, r, i):
 
 @inline
 def better(v, best):
-    """Whether it takes the place of what came before it: the first of the largest stays, the last NaN counts."""
+    """Whether it takes the index of what came before it: the first of the largest stays, the last NaN counts."""
     return (v > best) | (v != v)
 
 
 @inline
 def largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T):
-    """The largest of one window and its place in the plane: what it is first, then where."""
+    """The largest of one window and its index in the plane: what it is first, then where."""
     L, I = width(T), i64 if T.size == 8 else i32
     best, strange = splat(lowest_of(T.loaded), L), splat(T.loaded(0), L)
     for a in range(z0, z1):
@@ -40,28 +40,28 @@ def largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T):
                 v = load(p + (row + c), L, inside)  # 0 beside the window
                 strange = select(v != v, v, strange)
                 best = select((v > best) & inside, v, best)
-    high, place, nan = largest(best), i64(-1), some(strange != strange)
+    high, index, nan = largest(best), i64(-1), some(strange != strange)
     for a in range(z0, z1):
         for b in range(y0, y1):
             row = (a * H + b) * W
             if nan:
                 for c in range(row + x0, row + x1):
-                    place = c if p[c] != p[c] else place
-            elif place < 0:
+                    index = c if p[c] != p[c] else index
+            elif index < 0:
                 for c in range(x0, x1, L):
                     inside = iota(I, L) < I(x1 - c)
                     met = (load(p + (row + c), L, inside) == high) & inside
                     if some(met):
                         here = select(met, iota(I, L), splat(I(L), L))
-                        place = row + c + i64(smallest(here))
+                        index = row + c + i64(smallest(here))
                         break
-    return p[place], i32(place)
+    return p[index], i32(index)
 
 
 @inline
 def largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T):
     """As `largest_in_row_major`, one element after the other."""
-    best, place = lowest_of(T.loaded), i32((z0 * H + y0) * W + x0)
+    best, index = lowest_of(T.loaded), i32((z0 * H + y0) * W + x0)
     for a in range(z0, z1):
         for b in range(y0, y1):
             row = (a * H + b) * W
@@ -69,15 +69,15 @@ def largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T):
                 v = p[c]
                 take = better(v, best)
                 best = select(take, v, best)
-                place = select(take, i32(c), place)
-    return best, place
+                index = select(take, i32(c), index)
+    return best, index
 
 
 @kernel
-def maxima(LAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64, C: i64,
+def maxima(LAST, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], planes: i64, C: i64,
            D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
            zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64], apart: i64):  # fmt: skip
-    """The largest of each window, and its place in the plane."""
+    """The largest of each window, and its index in the plane."""
     L = width(T)
     for lo, hi in parallel(planes * od * oh, rows_of(D * H * W * C // max(od * oh, i64(1)))):
         for r in range(lo, hi):
@@ -100,14 +100,14 @@ def maxima(LAST, x: Ptr[T], out: Ptr[T], places: Ptr[i64], planes: i64, C: i64,
                                     high = select(take, v, high)
                                     at = select(take, splat(i32(spot), L), at)
                         store_line(out + ((r * ow + j) * C + k), high, C - k, L)
-                        store_line(places + ((r * ow + j) * C + k), i64(at), C - k, L)
+                        store_line(indices + ((r * ow + j) * C + k), i64(at), C - k, L)
                 else:
                     if 2 * (x1 - x0) <= L:
-                        best, place = largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T)
+                        best, index = largest_of_few(p, H, W, z0, z1, y0, y1, x0, x1, T)
                     else:
-                        best, place = largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T)
+                        best, index = largest_in_row_major(p, H, W, z0, z1, y0, y1, x0, x1, T)
                     out[r * ow + j] = best
-                    places[r * ow + j] = i64(place)
+                    indices[r * ow + j] = i64(index)
 
 
 @kernel
@@ -146,12 +146,12 @@ def averages(LAST, x: Ptr[T], out: Ptr[T], planes: i64, C: i64,
 
 @inline
 def spread(g, q, C, w, z0, z1, y0, y1, oh, ow, zs, ys, xs, across, T):
-    """A row of the gradient of `averages`: to each of its w places, the sum over the windows that it is in."""
+    """A row of the gradient of `averages`: to each of its w elements, the sum over the windows that it is in."""
     R = T.loaded
     c = i64(0)
     while c < w:
         x0, x1 = span(across, w, i64(0), c)
-        end = xs[2 * x0 + 1]  # up to here places are in the same windows
+        end = xs[2 * x0 + 1]  # up to here elements are in the same windows
         if x1 < ow:
             end = min(end, xs[2 * x1])
         for k in lanes(0, C):
@@ -179,7 +179,7 @@ def averages_gradient(g: Ptr[T], out: Ptr[T], planes: i64, C: i64,
                       D: i64, H: i64, W: i64, od: i64, oh: i64, ow: i64,
                       zs: Ptr[i64], ys: Ptr[i64], xs: Ptr[i64],
                       deep: Ptr[i64], down: Ptr[i64], across: Ptr[i64]):  # fmt: skip
-    """The gradient of `averages`; `deep`, `down` and `across` tell for each place of a dimension the windows it is in.
+    """The gradient of `averages`; `deep`, `down` and `across` tell for each position along a dimension the windows it is in.
     A row in the same windows as one before it is a copy of that."""
     n = W * C
     for lo, hi in parallel(planes * D, rows_of(H * n)):
@@ -209,6 +209,12 @@ def averages_gradient(g: Ptr[T], out: Ptr[T], planes: i64, C: i64,
                     low = y1
 
 
+@inline
+def rounded(v, T):
+    """A number as a type holds it."""
+    return T.loaded(T(T.loaded(v)))
+
+
 @kernel
 def fractional_spans(samples: Ptr[T], out: Ptr[i64], wrong: Ptr[i64], planes: i64, columns: i64,
                      column: i64, size: i64, k: i64, m: i64):  # fmt: skip
@@ -216,9 +222,10 @@ def fractional_spans(samples: Ptr[T], out: Ptr[i64], wrong: Ptr[i64], planes: i6
     one column of random numbers [planes, columns]; wrong[0] becomes 1 where one reaches outside."""
     for r in range(planes):
         u = samples[r * columns + column]
-        step = T(size - k) / T(max(m - 1, i64(1)))
+        step = rounded(rounded(size - k, T) / rounded(max(m - 1, i64(1)), T), T)
+        first = i64(rounded(u * step, T))
         for i in range(m):
-            start = i64((T(i) + u) * step) - i64(u * step)
+            start = i64(rounded(rounded(rounded(i, T) + u, T) * step, T)) - first
             if i == m - 1:
                 start = size - k
             if (start < 0) | (start > size - k):

@@ -35,7 +35,7 @@ def constant(value, x):
 
 
 @inline
-def turned(x):
+def reflected(x):
     """Of x in float64: 1 - x where x is not above 0 (the reflection of DLMF 5.5.3), else x; and pi times
     the distance of x to the nearest integer."""
     return 1 - x if x <= 0 else x, (x - rint(x)) * pi
@@ -70,7 +70,7 @@ def log_gamma(v, T):
 def lgamma(a):
     """log |gamma(a)|; infinite at 0, -1, -2, ..."""
     x = f64(a)
-    v, y = turned(x)
+    v, y = reflected(x)
     size = log_gamma(v, typeof(a))
     result = -math.log(abs(sine(y)) * (1 / pi)) - size if x <= 0 else size
     whole = ((x <= 0) & (y == 0)) | (abs(x) == INFINITY)
@@ -91,7 +91,7 @@ def mvlgamma(a, p):
 def digamma(a):
     """The derivative of lgamma; NaN at -1, -2, ..., infinite at 0."""
     x = f64(a)
-    v, y = turned(x)
+    v, y = reflected(x)
     top, bottom = v * 0 + 1, v  # the sum of 1 / (v + k), as one quotient
     for k in unroll(range(1, UP)):
         top, bottom = fma(top, v + k, bottom), bottom * (v + k)

@@ -40,27 +40,27 @@ def table_of(objects):
 def holds(self: Ptr[i64], objects: Ptr[Object], count: i64):
     """`holds(table)`: whether all stands where it stood."""
     bound = bits(self[DATA], Ptr[i64])
-    told = table_of(objects)
+    entries = table_of(objects)
     at = i64(FIRST)
     same = b1(1)
-    for _ in range(told[WORDS]):
-        same = bits(told[at], Ptr[i64])[0] == told[at + 1]
+    for _ in range(entries[WORDS]):
+        same = bits(entries[at], Ptr[i64])[0] == entries[at + 1]
         if not same:
             break
         at = at + WORD
     if same:
-        for _ in range(told[ITEMS]):
-            found = PyDict_GetItemWithError(told[at], told[at + 1])
-            same = found == told[at + 2]
+        for _ in range(entries[ITEMS]):
+            found = PyDict_GetItemWithError(entries[at], entries[at + 1])
+            same = found == entries[at + 2]
             if not same:
                 break
             at = at + ITEM
         if not same:
             PyErr_Clear()
     if same:
-        for _ in range(told[TWINS]):
-            first, second = bits(told[at], Ptr[i32]), bits(told[at + 1], Ptr[i32])
-            for k in range(told[at + 2]):
+        for _ in range(entries[TWINS]):
+            first, second = bits(entries[at], Ptr[i32]), bits(entries[at + 1], Ptr[i32])
+            for k in range(entries[at + 2]):
                 same = same & (first[k] == second[k])
             at = at + TWIN
     return new_reference(bound[YES] if same else bound[NO])
@@ -70,11 +70,11 @@ def holds(self: Ptr[i64], objects: Ptr[Object], count: i64):
 def spread(self: Ptr[i64], objects: Ptr[Object], count: i64):
     """`spread(table)`: make the second of all twins what the first is."""
     bound = bits(self[DATA], Ptr[i64])
-    told = table_of(objects)
-    at = FIRST + WORD * told[WORDS] + ITEM * told[ITEMS]
-    for _ in range(told[TWINS]):
-        first, second = bits(told[at], Ptr[i32]), bits(told[at + 1], Ptr[i32])
-        for k in range(told[at + 2]):
+    entries = table_of(objects)
+    at = FIRST + WORD * entries[WORDS] + ITEM * entries[ITEMS]
+    for _ in range(entries[TWINS]):
+        first, second = bits(entries[at], Ptr[i32]), bits(entries[at + 1], Ptr[i32])
+        for k in range(entries[at + 2]):
             second[k] = first[k]
         at = at + TWIN
     return new_reference(bound[YES])

@@ -11,7 +11,7 @@ A. Lavin and S. Gray, "Fast algorithms for convolutional neural networks", 2016)
          0 -1  1  0         1/2 -1/2  1/2
          0  1  0 -1          0    0    1
 
-`schemes.py` has that and others: B' is `forth`, G `windows`, A' `back`, and a product may be added to
+`schemes.py` has that and others: B' is `input_transform`, G `weight_transform`, A' `output_transform`, and a product may be added to
 others before the way back. Where windows are dilated by D, D x D tiles interleave in a block.
 
 Over channels the multiplications are products of matrices, [tiles, C] times [C, O]. A chunk is some
@@ -69,7 +69,7 @@ def squared(rows, m, T, L):
     return [[combined(r, [line[s] for line in m], T, L) for s in range(len(rows))] for r in rows]
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
     """Of L channels of an image, of which `left` exist, rows [row, row + high) and columns [column,
     column + wide) into a frame with the channels innermost, as far as they exist; what else the frame
@@ -103,18 +103,18 @@ def read_channels(x, frame, H, W, place, left, row, high, column, wide, T, L):
 
 
 @routine
-def transform(frame, to, blocks, lines, wide, apart, matrix, ROW, EDGE, STEP, TABLE, T, L):
+def transform(frame, to, blocks, lines, wide, dilation, matrix, ROW, EDGE, STEP, TABLE, T, L):
     """The values of the tiles of a frame, `lines` lines of `blocks` blocks, for L channels; a line of
     the frame is `wide`."""
     N = len(TABLE)
-    for i in range(lines * apart):
-        line = frame + ((i // apart * STEP) * apart + i % apart) * wide * L
+    for i in range(lines * dilation):
+        line = frame + ((i // dilation * STEP) * dilation + i % dilation) * wide * L
         for b in range(blocks):
-            for e in range(apart):
-                at = line + (b * STEP * apart + e) * L
-                down = apart * wide * L
+            for e in range(dilation):
+                at = line + (b * STEP * dilation + e) * L
+                down = dilation * wide * L
                 d = [
-                    [load(at + (r * down + s * apart * L), L) for s in range(EDGE)]
+                    [load(at + (r * down + s * dilation * L), L) for s in range(EDGE)]
                     for r in range(EDGE)
                 ]
                 d = [[combined(r, line, T, L) for r in TABLE] for line in d]
@@ -125,21 +125,21 @@ def transform(frame, to, blocks, lines, wide, apart, matrix, ROW, EDGE, STEP, TA
                 to = to + ROW
 
 
-@routine(apart=True)
+@routine(separate=True)
 def read_tiles(
-    x, v, frame, H, W, channels, image, place, padding, down, apart, first, last, column, wide,
+    x, v, frame, H, W, channels, image, place, padding, down, dilation, first, last, column, wide,
     matrix, depth, ROW, EDGE, STEP, TABLE, T, L,
 ):  # fmt: skip
     """The values of the tiles of lines [first, last), `wide` blocks from block `column` on, of so many
     channels from x on; an image is `image` elements from the one before."""
-    span = (STEP * wide + (EDGE - STEP)) * apart
+    span = (STEP * wide + (EDGE - STEP)) * dilation
     line = i64(first)
     to = v
     while line < last:
         n, row = line // down, line % down
         lines = min(down - row, last - line)
-        high = (STEP * lines + (EDGE - STEP)) * apart
-        top, left = STEP * apart * row - padding, STEP * apart * column - padding
+        high = (STEP * lines + (EDGE - STEP)) * dilation
+        top, left = STEP * dilation * row - padding, STEP * dilation * column - padding
         if (top < 0) | (left < 0) | (top + high > H) | (left + span > W):
             for i in range(high * span):
                 store(frame + i * L, splat(T(0), L))
@@ -151,9 +151,9 @@ def read_tiles(
             read_channels(source, frame, H, W, place, channels - c, top, high, left, span,
                           T=T, L=L)  # fmt: skip
             at = to + (c // ROW * depth + c % ROW)
-            transform(frame, at, wide, lines, span, apart, matrix, ROW=ROW, EDGE=EDGE, STEP=STEP,
+            transform(frame, at, wide, lines, span, dilation, matrix, ROW=ROW, EDGE=EDGE, STEP=STEP,
                       TABLE=TABLE, T=T, L=L)  # fmt: skip
-        to = to + lines * wide * (apart * apart * ROW)
+        to = to + lines * wide * (dilation * dilation * ROW)
         line += lines
 
 
@@ -210,7 +210,7 @@ def read_taps(at, own, channels, plan, K, T, L):
                 store(own + ((c + i) * (K * K) + t) * L, lines[i])
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def windows(w, u, plan, left, channels, ROWS, LAST, S, T, L):
     """u [products, RUN, 2 L] with gaps = G g G' of windows for 2 L output channels, of which `left`
     exist, and up to RUN of the input. ROWS: w is [O, C, taps], else [C, O, taps], which are turned around where the
@@ -237,7 +237,7 @@ def windows(w, u, plan, left, channels, ROWS, LAST, S, T, L):
             if not ROWS and SCHEMES[S].outputs == 2:
                 taps = taps[::-1]
             g = [
-                [combined(r, taps[K * i : K * i + K], T, L) for r in SCHEMES[S].windows]
+                [combined(r, taps[K * i : K * i + K], T, L) for r in SCHEMES[S].weight_transform]
                 for i in range(K)
             ]
             for s in unroll(N):
@@ -245,11 +245,11 @@ def windows(w, u, plan, left, channels, ROWS, LAST, S, T, L):
                 for r in unroll(N):
                     store(
                         to + ((N * r + s) * matrix + c * 2 * L),
-                        combined(SCHEMES[S].windows[r], column, T, L),
+                        combined(SCHEMES[S].weight_transform[r], column, T, L),
                     )
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def multiply(v, u, sums, terms, products, tiles, k, matrix, across, begin, T, MR, L):
     """The products of a block of 2 L output channels and k <= RUN of the input."""
     done = i64(0)
@@ -270,42 +270,44 @@ def multiply(v, u, sums, terms, products, tiles, k, matrix, across, begin, T, MR
 
 
 @routine
-def transform_back(sums, bias, points, blocks, lines, wide, apart, matrix, S, T, L):
+def transform_back(sums, bias, points, blocks, lines, wide, dilation, matrix, S, T, L):
     """The results, plus bias, of the tiles of some lines of blocks, into lines of `wide` points, for
     2 L channels; what it returns is not 0 when some are infinite or NaN."""
     W, N, OUT = 2 * L, SCHEMES[S].points, SCHEMES[S].outputs
     wrong = splat(T(0), L)
     at = sums
-    for i in range(lines * apart):
-        line = points + ((i // apart * OUT) * apart + i % apart) * wide * W
+    for i in range(lines * dilation):
+        line = points + ((i // dilation * OUT) * dilation + i % dilation) * wide * W
         for b in range(blocks):
-            for e in range(apart):
-                column = b * OUT * apart + e
+            for e in range(dilation):
+                column = b * OUT * dilation + e
                 for v in range(2):
                     m = [
                         [load(at + ((N * r + s) * matrix + v * L), L) for s in range(N)]
                         for r in range(N)
                     ]
-                    y = squared(SCHEMES[S].back, m, T, L)
+                    y = squared(SCHEMES[S].output_transform, m, T, L)
                     for s in unroll(OUT):
                         for r in unroll(OUT):
                             wrong = fma(y[r][s], splat(T(0), L), wrong)
-                        if column + s * apart < wide:
+                        if column + s * dilation < wide:
                             for r in unroll(OUT):
-                                to = line + (r * apart * wide + column + s * apart) * W + v * L
+                                to = (
+                                    line + (r * dilation * wide + column + s * dilation) * W + v * L
+                                )
                                 store(to, y[r][s] + load(bias + v * L, L))
                 at = at + W
     return total(wrong)
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def write_tiles(
     sums, bias, y, points, plan, first, last, column, wide, o, left, matrix, S, T, L
 ) -> T:
     """The results of 2 L channels from `o` on, of which `left` exist, of the tiles that `read_tiles`
     read."""
     W = 2 * L
-    each = SCHEMES[S].outputs * plan[WinogradPlan.APART]
+    each = SCHEMES[S].outputs * plan[WinogradPlan.DILATION]
     down, height, width = (
         plan[WinogradPlan.DOWN],
         plan[WinogradPlan.OUT_H],
@@ -322,7 +324,7 @@ def write_tiles(
         n, row = line // down, line % down
         lines = min(down - row, last - line)
         high = min(each * lines, height - each * row)
-        wrong += transform_back(at, bias + o, points, wide, lines, span, plan[WinogradPlan.APART], matrix,
+        wrong += transform_back(at, bias + o, points, wide, lines, span, plan[WinogradPlan.DILATION], matrix,
                                 S=S, T=T, L=L)  # fmt: skip
         to, place = y + n * plan[WinogradPlan.Y_IMAGE], plan[WinogradPlan.Y_LAST]
         if place > 0:
@@ -339,11 +341,11 @@ def write_tiles(
                 run, high = span * high, i64(1)
             for r in range(high):
                 source, here = points + r * span * W, to + r * width
-                if height * width % (4096 // T.size) == 0:  # whole pages apart
+                if height * width % (4096 // T.size) == 0:  # whole pages dilation
                     write_lines(source, own, here, height * width, run, left, zeros, E=T, L=L)
                 else:
                     write_columns(source, here, height * width, run, left, E=T, L=L)
-        at = at + lines * wide * (plan[WinogradPlan.APART] * plan[WinogradPlan.APART] * W)
+        at = at + lines * wide * (plan[WinogradPlan.DILATION] * plan[WinogradPlan.DILATION] * W)
         line += lines
     return wrong
 
@@ -367,7 +369,7 @@ def convolve(S, FUSED, ROWS, LAST, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T]
         sums = array(T, POINTS * POINTS * ((TILES + MR) * 2 * L + GAP))
         frame = array(T, TILES * max(EDGE * EDGE, 2 * OUT * OUT) * L)
         across = i64((TILES + MR) * 2 * L + GAP)
-        apart = plan[WinogradPlan.APART]
+        dilation = plan[WinogradPlan.DILATION]
         for t in range(lo, hi):
             part, rest = t % plan[WinogradPlan.PARTS], t // plan[WinogradPlan.PARTS]
             piece, line = (
@@ -377,15 +379,15 @@ def convolve(S, FUSED, ROWS, LAST, x: Ptr[T], u: Ptr[T], bias: Ptr[T], y: Ptr[T]
             last = min(line + plan[WinogradPlan.HIGH], plan[WinogradPlan.LINES])
             column = piece * plan[WinogradPlan.WIDE]
             wide = min(plan[WinogradPlan.WIDE], plan[WinogradPlan.ACROSS] - column)
-            tiles, k = (last - line) * wide * (apart * apart), plan[WinogradPlan.CHANNELS]
+            tiles, k = (last - line) * wide * (dilation * dilation), plan[WinogradPlan.CHANNELS]
             runs = (k + (RUN - 1)) // RUN
-            most = plan[WinogradPlan.HIGH] * plan[WinogradPlan.WIDE] * (apart * apart)
+            most = plan[WinogradPlan.HIGH] * plan[WinogradPlan.WIDE] * (dilation * dilation)
             depth = (most + (MR - 1)) // MR * (MR * RUN)
             matrix = runs * depth + GAP
             read_tiles(x, v, frame, plan[WinogradPlan.H], plan[WinogradPlan.W], k, plan[WinogradPlan.X_IMAGE],
-                       plan[WinogradPlan.X_LAST], plan[WinogradPlan.PADDING], plan[WinogradPlan.DOWN], apart, line, last,
+                       plan[WinogradPlan.X_LAST], plan[WinogradPlan.PADDING], plan[WinogradPlan.DOWN], dilation, line, last,
                        column, wide, matrix, depth, ROW=RUN, EDGE=EDGE, STEP=STEP,
-                       TABLE=SCHEMES[S].forth, T=T, L=L)  # fmt: skip
+                       TABLE=SCHEMES[S].input_transform, T=T, L=L)  # fmt: skip
             o = part * plan[WinogradPlan.PART]
             end = min(o + plan[WinogradPlan.PART], plan[WinogradPlan.LANES])
             while o < end:
@@ -428,7 +430,7 @@ def transform_windows(S, ROWS, LAST, w: Ptr[T], u: Ptr[T], plan: Ptr[i64]):
 @routine
 def add_products(v, u, z, tiles, begin, ROW, T, MR, L):
     """z [MR, 2 L] = (or with `begin` 0: +=) the sums over tiles of v [tiles, MR] times u [tiles, 2 L];
-    rows of v are ROW apart, of u and z RUN."""
+    rows of v are ROW dilation, of u and z RUN."""
     sums = [[splat(T(0), L) for _ in range(2)] for _ in range(MR)]
     for t in range(tiles):
         bs = [load(u + (t * RUN + s * L), L) for s in range(2)]
@@ -444,7 +446,7 @@ def add_products(v, u, z, tiles, begin, ROW, T, MR, L):
             store(at, sums[r][s])
 
 
-@routine(apart=True, quick=True)
+@routine(separate=True, quick=True)
 def write_windows(z, y, rows, lanes, channels, matrix, LAST, S, T, L) -> T:
     """y [lanes, channels, taps], or with LAST [lanes, taps, channels], = G' z G for `rows` channels; returns as
     `transform_back`."""
@@ -455,7 +457,7 @@ def write_windows(z, y, rows, lanes, channels, matrix, LAST, S, T, L) -> T:
         for c in range(rows):
             at = z + (c * RUN + o)
             m = [[load(at + (N * r + s) * matrix, L) for s in range(N)] for r in range(N)]
-            g = squared(SCHEMES[S].gathered, m, T, L)
+            g = squared(SCHEMES[S].weight_transposed, m, T, L)
             for i in unroll(K * K):
                 wrong = fma(g[i // K][i % K], splat(T(0), L), wrong)
             if LAST:
@@ -507,7 +509,7 @@ def convolve_weight(S, LAST, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wro
         u = array(T, POINTS * POINTS * (TILES * RUN + GAP))
         z = array(T, N * N * (ROWS * RUN + GAP))
         frame = array(T, TILES * EDGE * EDGE * L)
-        apart = plan[WinogradPlan.APART]
+        dilation = plan[WinogradPlan.DILATION]
         terms = plan + WinogradPlan.TERMS
         for t in range(lo, hi):
             part, block = t % plan[WinogradPlan.SPLITS], t // plan[WinogradPlan.SPLITS]
@@ -530,16 +532,16 @@ def convolve_weight(S, LAST, x: Ptr[T], g: Ptr[T], y: Ptr[T], parts: Ptr[T], wro
                 column = i64(0)
                 while column < plan[WinogradPlan.ACROSS]:
                     wide = min(plan[WinogradPlan.WIDE], plan[WinogradPlan.ACROSS] - column)
-                    tiles = (last - line) * wide * (apart * apart)
+                    tiles = (last - line) * wide * (dilation * dilation)
                     read_tiles(x + c * step_x, v, frame, plan[WinogradPlan.H], plan[WinogradPlan.W], rows,
                                plan[WinogradPlan.X_IMAGE], plan[WinogradPlan.X_LAST], plan[WinogradPlan.PADDING],
-                               plan[WinogradPlan.DOWN], apart, line, last, column, wide, of_v, i64(0),
-                               ROW=ROWS, EDGE=EDGE, STEP=STEP, TABLE=SCHEMES[S].forth,
+                               plan[WinogradPlan.DOWN], dilation, line, last, column, wide, of_v, i64(0),
+                               ROW=ROWS, EDGE=EDGE, STEP=STEP, TABLE=SCHEMES[S].input_transform,
                                T=T, L=L)  # fmt: skip
                     read_tiles(g + o * step_g, u, frame, plan[WinogradPlan.OUT_H], plan[WinogradPlan.OUT_W],
                                columns, plan[WinogradPlan.Y_IMAGE], plan[WinogradPlan.Y_LAST], i64(0),
-                               plan[WinogradPlan.DOWN], apart, line, last, column, wide, of_u, i64(0),
-                               ROW=RUN, EDGE=OUT, STEP=OUT, TABLE=SCHEMES[S].spread,
+                               plan[WinogradPlan.DOWN], dilation, line, last, column, wide, of_u, i64(0),
+                               ROW=RUN, EDGE=OUT, STEP=OUT, TABLE=SCHEMES[S].output_transposed,
                                T=T, L=L)  # fmt: skip
                     for i in range(N * N):
                         at = v + terms[3 * i + 1] * of_v

@@ -9,8 +9,8 @@ from typing import Any
 
 import rushlight
 from rushlight.autograd.state import active
-from rushlight.compiler.capture.guards import constant
-from rushlight.compiler.capture.reads import CONTAINERS, IMMUTABLE, Reads, changes
+from rushlight.compiler.capture.guards import IMMUTABLE, changes, constant
+from rushlight.compiler.capture.reads import CONTAINERS, Reads
 from rushlight.core.tensor import Tensor
 
 REPLACED = ("forward", "__call__")  # methods that users replace in our classes

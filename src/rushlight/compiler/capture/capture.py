@@ -218,7 +218,8 @@ class Capture(Changes):
         return found.apply(*args[1:], **kwargs)
 
     def remembered(self, frame: Frame | None, f: Any, args: tuple, kwargs: dict) -> Any:
-        """A call of a function that remembers its results: guards ask it for the same object."""
+        """A call of a function that remembers its results: guards ask it for the same object, unless it forgot all, as what
+        asks would do early what the function does later."""
         if not all(map(self.is_kept, (*args, *kwargs.values()))):
             if not any(isinstance(v, Tensor) for v in (*args, *kwargs.values())):
                 reason = f"a call of {f.__qualname__}, which remembers its results, with other arguments than constants and kept objects"
@@ -234,9 +235,16 @@ class Capture(Changes):
             return self.call(None, f.__wrapped__, args, kwargs)
         with self.recorder.paused():
             v = f(*args, **kwargs)
-        name = self.guards.name
+        name, info = self.guards.name, f.cache_info()
+        self.guards.add(
+            f"(i := {name(f)}.cache_info()).misses >= {info.misses} and i.currsize >= {info.currsize}"
+        )
         given = [name(v) for v in args] + [f"{k}={name(v)}" for k, v in kwargs.items()]
-        return self.hold(f"{name(f)}({', '.join(given)})", v)
+        expression = f"{name(f)}({', '.join(given)})"
+        self.hold(expression, v)
+        for place in [p for p in self.guards.places if p.startswith(expression)]:
+            del self.guards.places[place]
+        return v
 
     def is_kept(self, v: Any) -> bool:
         """Whether a guard can give a value to a function again: a constant, or an object that is the same in each call.
@@ -305,9 +313,8 @@ class Capture(Changes):
         return self.new(r) if r.__class__ in (list, dict) or isinstance(r, Switch) else r
 
     def call_class(self, frame: Frame | None, cls: type, args: tuple, kwargs: dict) -> Any:
-        if cls in (float, int) and len(args) == 1 and isinstance(args[0], Tensor):
-            if args[0].numel() == 1:
-                args = (self.operator(Tensor.item, args, {}),)
+        if cls in (float, int) and len(args) == 1:
+            args = (self.number_of(float, args[0]),)
         if cls in READS_NOTHING or cls.__module__ in PURE_MODULES:
             if cls in NUMBER_CLASSES and not all(map(self.is_number, args)):
                 reason = f"{cls.__name__} of {type(args[0]).__name__}"
@@ -543,8 +550,8 @@ class Capture(Changes):
         return self.new(r) if r.__class__ in MUTABLE else r
 
     def number_of(self, kind: Any, v: Any) -> Any:
-        """A tensor of one element as an integer or a float; anything else as it is."""
-        if not isinstance(v, Tensor) or v.numel() != 1:
+        """A real tensor of one element as an integer or a float; anything else as it is."""
+        if not isinstance(v, Tensor) or v.numel() != 1 or v.is_complex():
             return v
         if kind is float:
             return self.operator(Tensor.item, (v,), {})

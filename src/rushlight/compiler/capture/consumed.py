@@ -88,7 +88,8 @@ def keep_numbers(r: Any, given: tuple, operands: tuple) -> Any:
     node = r.grad_fn if recorded else None
     node = node.inner if isinstance(node, CopySlices) else node
     if isinstance(node, GeneralNode) and node.saved:
-        numbers = [v._array for v, was in zip(operands, given, strict=True) if v is not was]
+        pairs = zip(operands, given, strict=True)  # a number that was decided is none of them
+        numbers = [v._array for v, was in pairs if v is not was and isinstance(v, Tensor)]
         for n, s in [*node.saved.items()]:
             if s.__class__ is Saved and any(s.tensor._array is a for a in numbers):
                 node.statics[0][n] = node.saved.pop(n).tensor

@@ -2,9 +2,11 @@
 
 Note [Failures]
     A run that raises before it did anything is made again by the function as it is written. Graphs do what they do in
-    another order than the function, and changes of Python's objects wait until something can see them. So an operator that
-    raises for some elements (an index that is out of range) begins another graph behind the writes to tensors from outside:
-    they are done when it raises. Where changes wait, or numbers were drawn, the graph is one whose run is taken back
+    another order than the function, and changes of Python's objects wait until something can see them. An operator that
+    raises for some elements (an index that is out of range) stays behind the random numbers and the writes to tensors from
+    outside that came before it in its graph, and before those that come behind it (`Groups` in lowering/fusion.py). A graph
+    has such operators behind its writes, or before them, so that the writes can be counted before it runs, or behind it.
+    Where changes wait, or the function may handle what is raised, the graph is one whose run is taken back
     (rollback.py), and the function runs as it is written: no write to a tensor from outside joins such a graph, which would
     have to be copied for it. Where too much was written, or something was called, the changes do not wait any longer.
 """
@@ -59,6 +61,8 @@ def result_of(r: Recorder, func: Any, args: tuple, kwargs: dict) -> Any:
     if not r.on or not may_fail(func, args):
         return func(*args, **kwargs)
     target = args[0] if func._opname.endswith("_") and isinstance(args[0], Tensor) else None
+    if r.segment.written and getattr(func.overloadpacket._called, "_mutates", ()):
+        r.end_graph()
     before_failure(r, None, None if target is None else r.counters.get(id(version_of(target))))
     try:
         return func(*args, **kwargs)
@@ -73,24 +77,28 @@ def before_failure(r: Recorder, step: Step | None = None, target: Value | None =
     writes to a `target` from outside or not, or a step of its own."""
     if r.capture.differentiates:
         return
-    written, drawn = bool(r.segment.written), bool(r.segment.drawn)
-    if r.changes or drawn and step is None and not written:
-        if r.changes:
-            r.wait_for_cleared()
+    handled = r.capture.is_handled()
+    if r.changes or handled:
+        r.wait_for_cleared()
         if is_taken_back(r, target):
             if step is None:
                 r.segment.handled = r.segment.fails = True
             else:
                 step.handled = True
             return
-    if r.changes:
+        if handled:
+            r.capture.stop("an operator whose exception the function may handle, behind a call")
+            return
         r.close()
-    elif step is None and (written or drawn):
-        r.end_graph()
+    if step is None:
+        if r.segment.written and (target is not None or r.segment.raises and not r.segment.fails):
+            r.end_graph()
+        r.segment.fails = r.segment.fails or bool(r.segment.written)
+        r.segment.raises = True
 
 
 def before_write(r: Recorder, written: list) -> None:
-    """Begin another graph where one may raise that is taken back, and a tensor from outside is written to."""
+    """Begin another graph where one has no place for a write to a tensor from outside behind what may raise."""
     counters = [id(version_of(t)) for t, _ in written]
     if r.segment.fails and any(k in r.counters or k in r.apart for k in counters):
         r.end_graph()

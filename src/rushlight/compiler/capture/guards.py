@@ -37,6 +37,7 @@ ATOMS = frozenset(
     {bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), range}
     | {dtypes.dtype, device, Size}
 )
+IMMUTABLE = 1 << 8  # among the flags of a class
 
 
 def constant(v: Any) -> bool:
@@ -70,6 +71,11 @@ def holds_tensors(v: Any) -> bool:
 def is_key(v: Any) -> bool:
     """Whether a key is one of a dictionary of which guards can ask for one item: a constant, or classes."""
     return constant(v) or isinstance(v, type) or v.__class__ is tuple and all(map(is_key, v))
+
+
+def changes(cls: type) -> bool:
+    """Whether guards ask for what a class has: for those of users, who may give them other attributes."""
+    return not (cls.__flags__ & IMMUTABLE or cls.__module__.startswith(("rushlight.", "torch.")))
 
 
 def are_numbers(v: Any) -> bool:

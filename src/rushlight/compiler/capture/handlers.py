@@ -17,9 +17,9 @@ import rushlight
 from rushlight import library
 from rushlight._higher_order_ops.control_flow import asked_of_modes
 from rushlight.compiler.capture.changes import own_setattr_of
-from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.guards import changes, constant
 from rushlight.compiler.capture.interpreter import frame_of, run
-from rushlight.compiler.capture.reads import CONTAINERS, changes, has_methods, is_value
+from rushlight.compiler.capture.reads import CONTAINERS, has_methods, is_value
 from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
 from rushlight.compiler.capture.templates import plain_instance
 from rushlight.core.tensor import Tensor
@@ -91,14 +91,17 @@ def generated(c: Capture, f: types.FunctionType, *args: Any) -> Iterator:
 
 def of_print(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
     """`print`: a change of the world outside, with texts that each run makes."""
-    given = tuple(
-        [of_text(c, frame, str, (v,), {}) if written_in_python(v) else c.text_of(v) for v in args]
-    )
+    given = []
+    for v in args:  # None: the frame does not wait for a text alone
+        text = of_text(c, None, str, (v,), {}) if written_in_python(v) else c.text_of(v)
+        given.append(
+            text if c.reason is None else str(plain(text))
+        )  # asked once, as objects may count
     if c.reason is None and all(map(constant, kwargs.values())):
-        c.step(print, given, kwargs, "changes")
+        c.step(print, tuple(given), kwargs, "changes")
     else:
         c.stop("print")
-    return print(*map(plain, args), **kwargs)
+    return print(*map(plain, given), **kwargs)
 
 
 def of_text(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:

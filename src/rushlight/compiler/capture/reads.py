@@ -20,6 +20,7 @@ from rushlight.compiler.capture.consumed import keep_numbers
 from rushlight.compiler.capture.guards import (
     Guards,
     are_numbers,
+    changes,
     constant,
     derivable,
     holds_tensors,
@@ -39,7 +40,6 @@ SEQUENCES = (list, tuple, collections.deque)
 MUTABLE = (list, set, collections.deque, *DICTIONARIES)
 CONTAINERS = (*SEQUENCES, *DICTIONARIES, set, frozenset)
 ASKED = ("__eq__", "__hash__", "__lt__", "__gt__", "__bool__", "__len__", "__add__", "__radd__")
-IMMUTABLE = 1 << 8  # among the flags of a class
 VIEWS = tuple(
     [type(v) for d in ({}, collections.OrderedDict()) for v in (d.keys(), d.values(), d.items())]
 )
@@ -355,7 +355,7 @@ class Reads(Watch):
             self.guards.add(f"(*{name},) == {keys}" if plain else f"same(tuple({name}), {keys})")
             for k, x in before.items():
                 if (id(v), ("item", k)) not in self.written:
-                    self.hold(f"{name}[{self.key(k)}]", x)
+                    self.hold(self.item_expression(v, k), x)
 
     def key(self, k: Any) -> str:
         return repr(k) if k.__class__ in (int, str, bool) else self.guards.name(k)
@@ -388,7 +388,7 @@ class Reads(Watch):
         if o.__class__ in (*SEQUENCES, *DICTIONARIES):
             if isinstance(key, Tensor) and o.__class__ in SEQUENCES:
                 key = self.decided(operator.index, (key,), {}, "a tensor as an index")
-            if o.__class__ is collections.defaultdict and constant(key) and key not in o:
+            if o.__class__ is collections.defaultdict and is_key(key) and key not in o:
                 return self.missing_item(o, key)
             if self.by_keys(o) and is_key(key):
                 return self.item_of_key(o, key)
@@ -421,10 +421,15 @@ class Reads(Watch):
         """The item of a dictionary from outside, which alone is guarded."""
         if (id(o), ("item", key)) in self.written:
             return o[key]
-        name = self.outside[id(o)][1]
-        if key not in o:
-            self.guards.add(f"{self.key(key)} not in {name}")
-        return self.held(f"{name}[{self.key(key)}]", o[key])
+        if key not in o or o.__class__ is collections.defaultdict:
+            how = "in" if key in o else "not in"
+            self.guards.add(f"{self.key(key)} {how} {self.outside[id(o)][1]}")
+        return self.held(self.item_expression(o, key), o[key])
+
+    def item_expression(self, o: dict, key: Any) -> str:
+        """What gives an item of a dictionary from outside, and makes none that is not there any more."""
+        name, k = self.outside[id(o)][1], self.key(key)
+        return f"{name}.get({k})" if o.__class__ is collections.defaultdict else f"{name}[{k}]"
 
     def missing_item(self, o: collections.defaultdict, key: Any) -> Any:
         """The item that a dictionary makes where there is none."""
@@ -575,11 +580,6 @@ def has_methods(v: Any) -> bool:
         return False
     kind = type(v)
     return any(isinstance(getattr(kind, n, None), types.FunctionType) for n in ASKED)
-
-
-def changes(cls: type) -> bool:
-    """Whether guards ask for what a class has: for those of users, who may give them other attributes."""
-    return not (cls.__flags__ & IMMUTABLE or cls.__module__.startswith(("rushlight.", "torch.")))
 
 
 def is_value(v: Any) -> bool:

@@ -91,7 +91,8 @@ class Segment:
         self.drawn: dict[int, Generator] = {}  # the generators that it draws from
         self.outputs: list[Value] = []
         self.handled = False  # whether a run is taken back where one of its operators raises
-        self.fails = False  # whether it is for what was done before, see Note [Failures]
+        self.raises = False  # whether an operator of it may raise
+        self.fails = False  # whether there are no writes behind one, see Note [Failures]
 
     def node_of(self, v: Value) -> Node:
         """The node of a value in this graph: a placeholder where it comes from elsewhere."""

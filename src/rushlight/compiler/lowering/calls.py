@@ -280,8 +280,7 @@ def call_of(node: Node) -> Call:
 
 
 def plain(node: Node) -> bool:
-    """Whether all tensors that a node reads and gives have dtypes that NumPy's arrays have, on the CPU, and no bit says
-    that their memory is read conjugated or negated (Note [Conjugates are views])."""
+    """Whether all arrays of a node have NumPy's dtypes, on the CPU, and no bit says that they are read conjugated or negated."""
     for n in (*node.all_input_nodes, node):
         if n.meta.get("marked"):
             return False
@@ -300,6 +299,7 @@ def on_tensors(node: Node, pure: bool = False) -> Call:
     own = getattr(getattr(target, "overloadpacket", None), "_called", None)
     custom = own if isinstance(own, CustomOpDef) else None
     writes = None if custom is not None else node.args[0] if inplace else node.kwargs.get("out")
+    target = target if custom is not None or own is None or target.called else own
 
     def call(*args: Any, **kw: Any) -> Any:
         return array_of(target(*map(tensor_of, args), **{k: tensor_of(v) for k, v in kw.items()}))

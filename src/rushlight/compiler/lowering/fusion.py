@@ -219,6 +219,21 @@ def place(layout: Layout) -> tuple:
     return (layout.root, layout.base, layout.offset, layout.shape, layout.strides, layout.dtype)
 
 
+def apart(a: Layout, b: Layout) -> bool:
+    """Whether two arrays have no memory in common, as their first and last bytes tell."""
+    if a.root is not b.root:
+        return True
+    if a.base is not b.base or min((*a.strides, *b.strides), default=0) < 0:
+        return False
+    return a.offset + length(a) <= b.offset or b.offset + length(b) <= a.offset
+
+
+def length(a: Layout) -> int:
+    """The bytes from the first of an array to its last."""
+    steps = sum((n - 1) * s for n, s in zip(a.shape, a.strides, strict=True))
+    return a.dtype.itemsize + steps if prod(a.shape) else 0
+
+
 def target(call: Call) -> Node:
     """The node whose array holds what a call gives."""
     return call.node if call.writes is None else call.writes
@@ -238,6 +253,9 @@ def traced(program: Program, call: Call, lines: Lines, value: Callable) -> Value
     if call.writes is not None:
         if 0 in layout.strides and prod(layout.shape) > 1:
             raise Refused
+        read = [program.layouts[program.at(n)] for n in call.reads()]
+        if any(place(x) != place(layout) and not apart(x, layout) for x in read):
+            raise Refused  # an element would be read behind the write to it
         if result.type.np is not layout.dtype:
             result = SPACE.cast(result, layout.dtype)
     elif result.shape != layout.shape or layout.root is not call.node or not dense(layout):
@@ -295,6 +313,8 @@ class Groups:
         readers: dict[Node, list[int]] = {}
         writers: dict[Node, int] = {}
         impure: list[int] = []
+        seen: list[int] = []  # calls since the last that may raise which others see the traces of
+        raises: list[int] = []
         last = {self._base(n): k for k, c in enumerate(program.calls) for n in c.reads()}
         self.last = last | dict.fromkeys(map(self._base, nodes_in(program.outputs)), len(number))
         for k, call in enumerate(program.calls):
@@ -308,6 +328,15 @@ class Groups:
                 writers[written] = k
             if call.draws or (call.writes is None and not call.pure):
                 before, impure = before + impure[-1:], [*impure, k]
+            fails = bool(call.node.meta.get("fails"))
+            if (
+                fails
+                or call.draws
+                or any(program.root(n).op != "call_function" for n in call.written)
+            ):
+                before, seen = before + raises[-1:], [*seen, k]
+            if fails:
+                before, seen, raises = before + seen[:-1], [], [k]
             for r in roots:
                 readers.setdefault(r, []).append(k)
             self._place(k, call, before)

@@ -162,7 +162,7 @@ class KernelCalls:
     ) -> None:
         self.program = program
         given = [self._inputs(weights, example) for example in examples]
-        program.on_arrays(*given[0])  # compiles, and notes all layouts
+        program.on_arrays([*given[0]])  # compiles, and notes all layouts
         for node in program.inputs:
             if node in program.written:
                 raise NotBuilt(f"the program writes to its input {node.name!r}")

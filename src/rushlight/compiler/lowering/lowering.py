@@ -197,7 +197,7 @@ class Program:
         arrays = [g._array if isinstance(g, Tensor) else g for g in given]
         recording, thread.grad = thread.grad, False
         try:
-            results = self.on_arrays(*arrays)
+            results = self.on_arrays(arrays)
         finally:
             thread.grad = recording
         for k in self._written:
@@ -210,10 +210,11 @@ class Program:
             ]
         )
 
-    def on_arrays(self, *arrays: Any) -> tuple:
-        """The program on arrays alone, without gradients: the arrays of its outputs."""
+    def on_arrays(self, arrays: list) -> tuple:
+        """The program on arrays alone, without gradients: the arrays of its outputs. It takes the arrays out of the list, and
+        lets go of each behind the call that reads it last."""
         try:
-            return self._first([*arrays]) if self._run is None else self._run(*arrays)
+            return self._first(arrays) if self._run is None else self._run(arrays)
         except Exception as e:
             if trace := self._stack_trace(e):
                 e.add_note(f"in compiled code of:\n{trace}")

@@ -42,7 +42,7 @@ class Writer:
         self.space: dict[str, Any] = {
             "__name__": "rushlight.compiler.program", "cast": xp.cast, "asarray": xp.asarray,
             "empty": xp.empty, "ndarray": np.ndarray, "uint8": np.dtype(np.uint8), "zeros": xp.zeros, "fused": fused.compiled(),
-            "relaid": relaid_natively(), "carry_out": runner(),
+            "relaid": relaid_natively(), "carry_out": runner(), "given": None,  # the name of what it takes
         }  # fmt: skip
         self.loops = 0
         self.lines: list[str] = []
@@ -157,10 +157,10 @@ class Writer:
         """Note that the lines since the last call of this compute a node."""
         self.nodes += [node] * (len(self.lines) - len(self.nodes))
 
-    def function(self, inputs: list[str]) -> tuple[str, Callable]:
+    def function(self) -> tuple[str, Callable]:
         """(the text, the function)."""
         self.ends(None)
-        text = f"def program({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in self.lines)
+        text = "def program(given):\n" + "".join(f"    {x}\n" for x in self.lines)
         name = f"<program {next(_numbers)} of torch.compile>"
         python_source.run(text, name, self.space)
         return text, self.space["program"]
@@ -171,6 +171,7 @@ def write(
 ) -> tuple[str, list[Loop], Callable[..., tuple]]:
     """The text of a program, its loops, and the function that it is. `values`: what the nodes gave in the first run."""
     writer = Writer()
+    writer.lines.append(f"[{', '.join(map(writer.text, program.inputs))}] = given; given.clear()")
     for node, t in program.constants.items():
         name = writer.constant(t, "t_" + node.name)
         tail = "._array" if isinstance(t, Tensor) else ""
@@ -209,7 +210,7 @@ def write(
         if done:
             writer.lines.append("del " + ", ".join(f"v_{name}" for name in done))
     writer.lines.append(f"return {writer.text(program.outputs)}")
-    text, function = writer.function([writer.text(n) for n in program.inputs])
+    text, function = writer.function()
     program.nodes = writer.nodes
     return text, loops, function
 

@@ -34,8 +34,8 @@ def gather(b: Batched) -> Any:
     return torch.gather(x, behind(b.named["dim"], max(ndim, 1)), index)
 
 
-@rule("aten.gather_back")
-def gather_back(b: Batched) -> Any:
+@rule("aten.gather_gradient")
+def gather_gradient(b: Batched) -> Any:
     shape = tuple(b.named["shape"])
     g, index = b.expanded("grad"), b.expanded("index")
     if not shape:
@@ -64,8 +64,8 @@ def index_select(b: Batched) -> Any:
     return torch.gather(x, dim, index.reshape(shape).expand(full))
 
 
-@rule("aten.slices_back")
-def slices_back(b: Batched) -> Any:
+@rule("aten.index_select_gradient")
+def index_select_gradient(b: Batched) -> Any:
     shape = tuple(b.named["shape"])
     g, index, ndim = b.expanded("grad"), b.named["index"], len(shape)
     if not ndim:
@@ -85,8 +85,8 @@ def index(b: Batched) -> Any:
     return b.call(input=b.named["input"].movedim(0, -1)).movedim(-1, 0)
 
 
-@rule("aten.index_back")
-def index_back(b: Batched) -> Any:
+@rule("aten.index_gradient")
+def index_gradient(b: Batched) -> Any:
     """As `index`."""
     shape = (*b.named["shape"], b.size)
     return b.call(grad=b.named["grad"].movedim(0, -1), shape=shape).movedim(-1, 0)
@@ -109,8 +109,8 @@ def take(b: Batched) -> Any:
     return torch.gather(x, 1, torch.where(index < 0, index + n, index)).reshape(shape)
 
 
-@rule("aten.take_back")
-def take_back(b: Batched) -> Any:
+@rule("aten.take_gradient")
+def take_gradient(b: Batched) -> Any:
     shape = tuple(b.named["shape"])
     g, index = b.expanded("grad").reshape(b.size, -1), b.expanded("index").reshape(b.size, -1)
     zeros = g.new_zeros((b.size, torch.Size(shape).numel()))
@@ -185,7 +185,7 @@ def one_by_one(b: Batched) -> Any:
     return loop(b)
 
 
-@rule("masked_select", "aten.nonzero", "aten.masked_place")
+@rule("masked_select", "aten.nonzero", "aten.masked_select_gradient")
 def dynamic(b: Batched) -> Any:
     """The rule of operators with a mask: where all elements have the same, their results have one shape."""
     if "mask" not in b.named or "mask" in b.has:
@@ -197,12 +197,12 @@ def dynamic(b: Batched) -> Any:
     if b.op.name == "masked_select":
         shape = torch.broadcast_shapes(b.shape("input"), mask.shape)
         x = b.batch_first_value("input", len(shape)).expand(b.size, *shape)
-        return x.reshape(b.size, -1).index_select(1, places(mask, shape))
+        return x.reshape(b.size, -1).index_select(1, indices_of_mask(mask, shape))
     grad, shape = b.named["grad"], b.named["shape"]
     zeros = grad.new_zeros(b.size, prod(shape))
-    return zeros.index_copy(1, places(mask, shape), grad).reshape(b.size, *shape)
+    return zeros.index_copy(1, indices_of_mask(mask, shape), grad).reshape(b.size, *shape)
 
 
-def places(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+def indices_of_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The flat indices of the True elements of a mask that is broadcast."""
     return mask.expand(shape).flatten().nonzero()[:, 0]

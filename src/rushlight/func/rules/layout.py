@@ -121,8 +121,8 @@ def diag_embed(b: Batched) -> Any:
     return b.call(dim1=behind(b.named["dim1"], ndim), dim2=behind(b.named["dim2"], ndim))
 
 
-@rule("aten.diagonal_place")
-def diagonal_place(b: Batched) -> Any:
+@rule("aten.diagonal_gradient")
+def diagonal_gradient(b: Batched) -> Any:
     shape = b.named["shape"]
     return b.call(
         shape=(b.size, *shape),
@@ -138,8 +138,8 @@ def unfold(b: Batched) -> Any:
     return b.call(dimension=behind(b.named["dimension"], b.ndim("input")))
 
 
-@rule("aten.unfold_back")
-def unfold_back(b: Batched) -> Any:
+@rule("aten.unfold_gradient")
+def unfold_gradient(b: Batched) -> Any:
     shape = b.named["shape"]
     if not shape:
         g = b.named["grad"]
@@ -167,8 +167,8 @@ def repeat(b: Batched) -> Any:
     return b.call(input=x, repeats=(1, *repeats))
 
 
-@rule("aten.place")
-def place(b: Batched) -> Any:
+@rule("aten.basic_index_gradient")
+def basic_index_gradient(b: Batched) -> Any:
     index = b.named["index"]
     index = index if index.__class__ is tuple else (index,)
     return b.call(shape=(b.size, *b.named["shape"]), index=(slice(None), *index))

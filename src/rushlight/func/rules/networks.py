@@ -69,8 +69,8 @@ for name in (
     RULES["internal." + name] = RULES[f"internal.{name}_gradient"] = examples
 
 
-@rule("internal.add_places", "internal.pick_places")
-def places(b: Batched) -> Any:
+@rule("internal.add_at_indices", "internal.take_at_indices")
+def at_indices(b: Batched) -> Any:
     return examples(b)
 
 

@@ -93,7 +93,7 @@ def linear(b: Batched) -> Any:
     if "weight" not in b.has and "bias" not in b.has:
         return b.call()
     nx, nw = b.ndim("input"), b.ndim("weight")
-    if nx == nw == 2 and "weight" in b.has and ("input" not in b.has or lies_transposed(x)):
+    if nx == nw == 2 and "weight" in b.has and ("input" not in b.has or is_transposed(x)):
         y = w @ x.transpose(-1, -2)  # both factors are read along their rows
         return (y if bias is None else y + bias.unsqueeze(-1)).transpose(1, 2)
     x = b.expanded("input")
@@ -112,7 +112,7 @@ def linear(b: Batched) -> Any:
     return y + (in_front(bias, y.dim() - 1) if "bias" in b.has else bias)
 
 
-def lies_transposed(x: Any) -> bool:
+def is_transposed(x: Any) -> bool:
     """Whether the columns of matrices lie next to each other in memory, not the rows."""
     *_, s, t = x._array.strides
     return bool(s == x._array.itemsize != t)

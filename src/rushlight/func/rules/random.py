@@ -82,7 +82,7 @@ def factory(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
     return tensor(Batch(func(*args, **kwargs), level))
 
 
-def alike(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
+def batched_alike(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
     """A function of a tensor's shape."""
     x, rest = args[0] if args else kwargs.pop("input"), args[1:]
     value = batch_in(x, level)
@@ -190,7 +190,7 @@ def dropout(level: Level, func: Callable, args: tuple, kwargs: dict) -> Any:
 
 DRAWING: dict[str, Callable] = {
     **dict.fromkeys("rand randn randint randperm".split(), factory),
-    **dict.fromkeys("rand_like randn_like randint_like".split(), alike),
+    **dict.fromkeys("rand_like randn_like randint_like".split(), batched_alike),
     **dict.fromkeys(
         "uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_".split(),
         in_place,

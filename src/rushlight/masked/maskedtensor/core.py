@@ -290,7 +290,7 @@ def on_values(function: Callable, first: Tensor, *rest: Any) -> Any:
     if like.layout is torch.strided:
         return function(first, *rest)
     for t in rest:
-        if isinstance(t, Tensor) and t.layout is like.layout and not _same_places(like, t):
+        if isinstance(t, Tensor) and t.layout is like.layout and not _same_indices(like, t):
             name = "sparse_coo" if like.layout is torch.sparse_coo else "sparse_csr"
             raise ValueError(
                 f"{name} indices must match. If you need support for this, please open an issue on Github."
@@ -305,7 +305,7 @@ def on_values(function: Callable, first: Tensor, *rest: Any) -> Any:
     return torch.sparse_csr_tensor(like.crow_indices(), like.col_indices(), made, like.shape)
 
 
-def _same_places(a: Tensor, b: Tensor) -> bool:
+def _same_indices(a: Tensor, b: Tensor) -> bool:
     """Whether two sparse tensors of one layout have the same indices."""
     if a.layout is torch.sparse_coo:
         return torch.equal(a.indices(), b.indices())
@@ -328,11 +328,11 @@ def checked(data: Any, mask: Any) -> tuple[Tensor, Tensor]:
         data, mask = data.coalesce(), mask.coalesce()
     if data.layout is not torch.strided and data._nnz() != mask._nnz():
         data = data.to_dense().sparse_mask(mask)
-    if data.layout is torch.sparse_coo and not _same_places(data, mask):
+    if data.layout is torch.sparse_coo and not _same_indices(data, mask):
         raise ValueError(
             "data and mask are both sparse COO tensors but do not have the same indices."
         )
-    if data.layout is torch.sparse_csr and not _same_places(data, mask):
+    if data.layout is torch.sparse_csr and not _same_indices(data, mask):
         raise ValueError(
             "data and mask are both sparse CSR tensors but do not share either crow or col indices."
         )
@@ -357,7 +357,7 @@ def _tensors_match(
         raise ValueError(f"`a` and `b` must have the same layout. Got {a.layout} and {b.layout}")
     b = b.to(a.dtype)
     if a.layout is not torch.strided:
-        return _same_places(a, b) and _tensors_match(a.values(), b.values(), exact)
+        return _same_indices(a, b) and _tensors_match(a.values(), b.values(), exact)
     if exact:
         return a.dim() == b.dim() and bool(torch.eq(a, b).all())
     return a.dim() == b.dim() and torch.allclose(a, b, rtol=rtol, atol=atol)

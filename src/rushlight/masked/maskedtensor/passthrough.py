@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SHAPES = (
-    "broadcast_to chunk clone diagonal detach expand expand_as flatten flip index_select movedim moveaxis mT narrow permute place "
+    "broadcast_to chunk clone diagonal detach expand expand_as flatten flip index_select movedim moveaxis mT narrow permute basic_index_gradient "
     "ravel repeat reshape reshape_as roll select select_copy slice split squeeze swapaxes swapdims t tile transpose "
     "unbind unflatten unfold unsqueeze view view_as __getitem__"
 ).split()

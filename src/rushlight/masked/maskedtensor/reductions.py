@@ -30,7 +30,7 @@ def reduced(func: Callable, name: str, input: MaskedTensor, *args: Any, **kwargs
         if dim is not None:
             raise TypeError(f"{name} over a dimension of a sparse MaskedTensor is not implemented")
         if name in ("argmin", "argmax"):
-            return sparse_place(name, data, mask)
+            return sparse_argument(name, data, mask)
         data, mask = data.values(), mask.values()
     keepdim = kwargs.get("keepdim", False)
     if name in ("all", "any"):
@@ -43,15 +43,15 @@ def reduced(func: Callable, name: str, input: MaskedTensor, *args: Any, **kwargs
     return with_mask(made, left.reshape(made.shape))
 
 
-def sparse_place(name: str, data: Tensor, mask: Tensor) -> MaskedTensor:
+def sparse_argument(name: str, data: Tensor, mask: Tensor) -> MaskedTensor:
     """The index in the flattened tensor of the least or largest number that counts."""
     if data.layout is not torch.sparse_coo:
         raise TypeError(f"{name} of a MaskedTensor in the layout {data.layout} is not implemented")
     at = getattr(masked, name)(data.values(), mask=mask.values()).long()
-    place = 0
+    flat_index = 0
     for index, n in zip(data.indices(), data.shape, strict=True):
-        place = place * n + index[at]
-    return with_mask(torch.as_tensor(place), mask.values().any())
+        flat_index = flat_index * n + index[at]
+    return with_mask(torch.as_tensor(flat_index), mask.values().any())
 
 
 def along(

@@ -53,10 +53,10 @@ def _put(owner: Module, name: str, tensor: Tensor) -> None:
         owner.register_buffer(name, tensor)
 
 
-def _assign(place: Tensor, value: Tensor) -> None:
+def _assign(target: Tensor, value: Tensor) -> None:
     """Replace a tensor's data in place: optimizers keep their reference to it."""
-    if place is not value:
-        place.data = value.detach()
+    if target is not value:
+        target.data = value.detach()
 
 
 _KEEPS = "Registering a parametrization may not change the {} of the tensor"

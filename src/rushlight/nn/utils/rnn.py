@@ -248,8 +248,8 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     lengths = lengths.tolist() if isinstance(lengths, Tensor) else lengths
-    places = rushlight.arange(padded_sequences.size(1), device=padded_sequences.device)
-    return [s[places < n] for s, n in zip(padded_sequences, lengths, strict=True)]
+    positions = rushlight.arange(padded_sequences.size(1), device=padded_sequences.device)
+    return [s[positions < n] for s, n in zip(padded_sequences, lengths, strict=True)]
 
 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:

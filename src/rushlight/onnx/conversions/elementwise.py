@@ -99,7 +99,7 @@ def to(g: Builder, x: Operand, *options: Any, **others: Any) -> Operand:
 
 def _binary(kind: str) -> Any:
     def convert(g: Builder, a: Any, b: Any, alpha: Any = 1, **options: Any) -> Operand:
-        a, b = g.alike(a, b, dtype=g.result.dtype)
+        a, b = g.in_common_dtype(a, b, dtype=g.result.dtype)
         if alpha != 1:
             b = g.op("Mul", b, g.constant(alpha, b.dtype))
         return g.op(kind, a, b)
@@ -109,7 +109,7 @@ def _binary(kind: str) -> Any:
 
 def _comparison(kind: str, negated: bool = False) -> Any:
     def convert(g: Builder, a: Any, b: Any) -> Operand:
-        a, b = g.alike(a, b)
+        a, b = g.in_common_dtype(a, b)
         if a.dtype is rushlight.bool and kind != "Equal":
             a, b = g.cast(a, rushlight.int32), g.cast(b, rushlight.int32)
         found = g.op(kind, a, b, dtype=rushlight.bool)
@@ -127,7 +127,7 @@ CONVERSIONS |= {
     "eq": _comparison("Equal"), "ne": _comparison("Equal", True), "lt": _comparison("Less"),
     "le": _comparison("LessOrEqual"), "gt": _comparison("Greater"), "ge": _comparison("GreaterOrEqual"),
     "logical_and": _logical("And"), "logical_or": _logical("Or"), "logical_xor": _logical("Xor"),
-    "maximum": lambda g, a, b: g.op("Max", *g.alike(a, b)), "minimum": lambda g, a, b: g.op("Min", *g.alike(a, b)),
+    "maximum": lambda g, a, b: g.op("Max", *g.in_common_dtype(a, b)), "minimum": lambda g, a, b: g.op("Min", *g.in_common_dtype(a, b)),
 }  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def div(g: Builder, a: Any, b: Any, rounding_mode: str | None = None) -> Operand
     if g.result.dtype.is_floating_point:
         found = _binary("Div")(g, a, b)
         return g.op("Floor", found) if rounding_mode == "floor" else trunc(g, found)
-    a, b = g.alike(a, b, dtype=g.result.dtype)
+    a, b = g.in_common_dtype(a, b, dtype=g.result.dtype)
     quotient = g.op("Div", a, b)  # rounds towards zero
     if rounding_mode == "trunc":
         return quotient
@@ -165,7 +165,7 @@ def floor_divide(g: Builder, a: Any, b: Any) -> Operand:
 
 @conversion("remainder")
 def remainder(g: Builder, a: Any, b: Any) -> Operand:
-    a, b = g.alike(a, b, dtype=g.result.dtype)
+    a, b = g.in_common_dtype(a, b, dtype=g.result.dtype)
     if not g.result.dtype.is_floating_point:
         return g.op("Mod", a, b)
     return g.op("Sub", a, g.op("Mul", g.op("Floor", g.op("Div", a, b)), b))
@@ -173,12 +173,12 @@ def remainder(g: Builder, a: Any, b: Any) -> Operand:
 
 @conversion("fmod")
 def fmod(g: Builder, a: Any, b: Any) -> Operand:
-    return g.op("Mod", *g.alike(a, b, dtype=g.result.dtype), fmod=1)
+    return g.op("Mod", *g.in_common_dtype(a, b, dtype=g.result.dtype), fmod=1)
 
 
 @conversion("float_power")
 def power(g: Builder, a: Any, b: Any) -> Operand:
-    return g.op("Pow", *g.alike(a, b, dtype=g.result.dtype))
+    return g.op("Pow", *g.in_common_dtype(a, b, dtype=g.result.dtype))
 
 
 @conversion("bitwise_and", "__and__")
@@ -197,7 +197,7 @@ def bitwise_xor(g: Builder, a: Any, b: Any) -> Operand:
 
 
 def _bitwise(g: Builder, a: Any, b: Any, kind: str) -> Operand:
-    a, b = g.alike(a, b, dtype=g.result.dtype)
+    a, b = g.in_common_dtype(a, b, dtype=g.result.dtype)
     return g.op(kind if g.result.dtype is rushlight.bool else f"Bitwise{kind}", a, b)
 
 
@@ -249,7 +249,7 @@ def where(g: Builder, condition: Operand, a: Any, b: Any) -> Operand:
     return g.op(
         "Where",
         g.cast(condition, rushlight.bool),
-        *g.alike(a, b, dtype=g.result.dtype),
+        *g.in_common_dtype(a, b, dtype=g.result.dtype),
         dtype=g.result.dtype,
     )
 

@@ -112,15 +112,15 @@ def index_put(
     if at[0].dtype is rushlight.bool:
         raise NotImplementedError("writes at the places of a mask")
     front = g.op("Transpose", x, perm=order) if moved else x
-    places = _joined(g, at)
-    head = g.op("Shape", places, end=-1, dtype=rushlight.int64, shape=(None,))
+    positions = _joined(g, at)
+    head = g.op("Shape", positions, end=-1, dtype=rushlight.int64, shape=(None,))
     tail = g.op("Shape", front, start=len(at), dtype=rushlight.int64, shape=(None,))
     size = g.op("Concat", head, tail, axis=0)
     rank = max(i.rank for i in at)
     if moved and order[0] and values.rank > rank:
         raise NotImplementedError("a tensor written at indices behind a full slice")
     written = g.op("Expand", g.cast(values, x.dtype), size)
-    found = g.op("ScatterND", front, places, written, reduction="add" if accumulate else None)
+    found = g.op("ScatterND", front, positions, written, reduction="add" if accumulate else None)
     return g.op("Transpose", found, perm=[int(k) for k in np.argsort(order)]) if moved else found
 
 
@@ -136,17 +136,17 @@ def slice_scatter(
 ) -> Operand:  # fmt: skip
     dim %= x.rank
     size = g.size(x, dim)
-    places = g.op("Range", g.constant(0), g.operand(size), g.constant(1), shape=(None,))
+    positions = g.op("Range", g.constant(0), g.operand(size), g.constant(1), shape=(None,))
     bounds = [
         g.operand([v]) if isinstance(v, Operand) else [v]
         for v in (0 if start is None else start, END if end is None else end)
     ]
-    places = g.op("Slice", places, *bounds, [0], [step])
+    positions = g.op("Slice", positions, *bounds, [0], [step])
     along = [1] * x.rank
     along[dim] = -1
     rows = g.op(
         "Expand",
-        reshape(g, places, along),
+        reshape(g, positions, along),
         g.op("Shape", src, dtype=rushlight.int64, shape=(x.rank,)),
     )
     return g.op("ScatterElements", x, rows, g.cast(src, x.dtype), axis=dim)

@@ -89,20 +89,20 @@ def _avg_pool(nd: int) -> Any:
 
 def _adaptive(nd: int, kind: str) -> Any:
     def convert(g: Builder, x: Operand, output_size: Any) -> Operand:
-        wanted = [output_size] * nd if isinstance(output_size, int) else [*output_size]
+        target = [output_size] * nd if isinstance(output_size, int) else [*output_size]
         sizes = list(x.shape[-nd:])
-        wanted = [s if w is None else w for w, s in zip(wanted, sizes, strict=True)]
-        if all(w == 1 for w in wanted) and x.rank == nd + 2:
+        target = [s if w is None else w for w, s in zip(target, sizes, strict=True)]
+        if all(w == 1 for w in target) and x.rank == nd + 2:
             return g.op(f"Global{kind}Pool", x)
         if None in sizes or x.rank != nd + 2:
             raise NotImplementedError("adaptive pooling of a dynamic size")
-        if all(s % w == 0 for s, w in zip(sizes, wanted, strict=True)):
-            kernel = [s // w for s, w in zip(sizes, wanted, strict=True)]
+        if all(s % w == 0 for s, w in zip(sizes, target, strict=True)):
+            kernel = [s // w for s, w in zip(sizes, target, strict=True)]
             return g.op(f"{kind}Pool", x, kernel_shape=kernel, strides=kernel)
         if kind != "Average":
-            raise NotImplementedError(f"adaptive maxima from {sizes} to {wanted}")
+            raise NotImplementedError(f"adaptive maxima from {sizes} to {target}")
         for k, (size, want) in enumerate(
-            zip(sizes, wanted, strict=True)
+            zip(sizes, target, strict=True)
         ):  # a product with the shares
             shares = np.zeros((size, want))
             for i in range(want):
@@ -229,22 +229,22 @@ def _resample(mode: str, antialias: bool = False) -> Any:
     def call(g: Builder, x: Operand, size: Any, *given: Any) -> Operand:
         align_corners, factors = given if len(given) == 2 else (False, *given)
         if align_corners:
-            place = "align_corners"
+            transformation = "align_corners"
         elif mode == "nearest":
-            place = "asymmetric"
+            transformation = "asymmetric"
         else:
-            place = "half_pixel" if mode == "nearest-exact" else "pytorch_half_pixel"
+            transformation = "half_pixel" if mode == "nearest-exact" else "pytorch_half_pixel"
         rounding = {"nearest": "floor", "nearest-exact": "round_prefer_ceil"}
         options = {
-            "mode": mode.removesuffix("-exact"), "coordinate_transformation_mode": place, "antialias": int(antialias),
+            "mode": mode.removesuffix("-exact"), "coordinate_transformation_mode": transformation, "antialias": int(antialias),
             "nearest_mode": rounding.get(mode), "cubic_coeff_a": -0.75 if mode == "cubic" else None,
         }  # fmt: skip
         if factors is not None:
             scales = g.constant([1.0, 1.0, *factors], rushlight.float32)
             return g.op("Resize", x, None, scales, **options)
         known = g.result.shape[2:]
-        wanted = [*size] if None in known else [*known]
-        sizes = g.operand([g.size(x, 0), g.size(x, 1), *wanted])
+        target = [*size] if None in known else [*known]
+        sizes = g.operand([g.size(x, 0), g.size(x, 1), *target])
         return g.op("Resize", x, None, None, sizes, **options)
 
     return call

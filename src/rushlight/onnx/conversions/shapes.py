@@ -69,9 +69,9 @@ def t(g: Builder, x: Operand) -> Operand:
 @conversion("movedim", "moveaxis")
 def movedim(g: Builder, x: Operand, source: Any, destination: Any) -> Operand:
     froms = [d % x.rank for d in ([source] if isinstance(source, int) else source)]
-    places = [d % x.rank for d in ([destination] if isinstance(destination, int) else destination)]
+    targets = [d % x.rank for d in ([destination] if isinstance(destination, int) else destination)]
     order: list[Any] = [None] * x.rank
-    for a, b in zip(froms, places, strict=True):
+    for a, b in zip(froms, targets, strict=True):
         order[b] = a
     rest = iter(d for d in range(x.rank) if d not in froms)
     return g.op("Transpose", x, perm=[next(rest) if d is None else d for d in order])
@@ -122,13 +122,14 @@ def repeat_interleave(
 @conversion("cat", "concat", "concatenate")
 def cat(g: Builder, tensors: Any, dim: int = 0) -> Operand:
     tensors = [t for t in tensors if t.shape != (0,)] or tensors
-    return g.op("Concat", *g.alike(*tensors, dtype=g.result.dtype), axis=dim)
+    return g.op("Concat", *g.in_common_dtype(*tensors, dtype=g.result.dtype), axis=dim)
 
 
 @conversion("stack")
 def stack(g: Builder, tensors: Any, dim: int = 0) -> Operand:
     parts = [
-        g.op("Unsqueeze", t, [dim % (t.rank + 1)]) for t in g.alike(*tensors, dtype=g.result.dtype)
+        g.op("Unsqueeze", t, [dim % (t.rank + 1)])
+        for t in g.in_common_dtype(*tensors, dtype=g.result.dtype)
     ]
     return g.op("Concat", *parts, axis=dim)
 

@@ -308,7 +308,7 @@ def shaped_as(make: Callable, numbers: int = 0) -> Callable:
     return declare
 
 
-def alike(
+def factory_like(
     make: Callable, fill: Callable | None = None, draw: Callable | None = None, numbers: int = 0
 ) -> Callable:
     """Declare a factory that takes a tensor and a `numbers` of real numbers; see `shaped`, `shaped_as`. Where the
@@ -335,7 +335,7 @@ def alike(
                             if not usual and made.strides != a.strides:
                                 made = None
                     elif same and (fill is not None or draw is not None):
-                        made = xp.empty_alike(a)
+                        made = xp.empty_with_strides_of(a)
                         if made is not None and fill is not None:
                             fill(made, *given)
                     if made is not None:

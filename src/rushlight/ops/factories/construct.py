@@ -45,6 +45,8 @@ def array_from(data: Any, dtype: np.dtype | None) -> np.ndarray:
             kinds = set(map(type, flat))
             if kinds <= _NUMBERS:
                 return _packed(flat, kinds, tuple(shape), dtype)
+            if kinds == {Tensor} and (found := of_numbers(flat, tuple(shape), dtype)) is not None:
+                return found
             if not kinds <= _LISTS:
                 break
             lengths = set(map(len, flat))
@@ -59,6 +61,15 @@ def array_from(data: Any, dtype: np.dtype | None) -> np.ndarray:
                 return xp.asarray(data, d)
         return _packed((data,), {kind}, (), dtype)
     return _array_from_anything(data, dtype)
+
+
+def of_numbers(flat: Any, shape: tuple, dtype: np.dtype | None) -> np.ndarray | None:
+    """Tensors without dimensions, of one dtype, as an array; None for others."""
+    arrays = [t._array for t in flat]
+    if active.modes or arrays[0].ndim or dtype is not None and dtype is not arrays[0].dtype:
+        return None
+    r = xp.stack_contiguous(arrays, 0)
+    return None if r is None else r.reshape(shape)
 
 
 def _packed(flat: Any, kinds: set, shape: tuple, dtype: np.dtype | None) -> np.ndarray:
@@ -176,7 +187,7 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     shape = _shape_of(data)
     found: list[dtypes.dtype] = []
     try:
-        _types(data, found)
+        add_types(data, found)
     except RecursionError:
         raise TypeError("new(): self-referential lists are incompatible") from None
     own = _joined(found)
@@ -192,7 +203,7 @@ def _array_from_anything(data: Any, dtype: np.dtype | None) -> np.ndarray:
     return a if a.dtype is d else narrowed(a, d)
 
 
-def _types(data: Any, found: list[dtypes.dtype]) -> None:
+def add_types(data: Any, found: list[dtypes.dtype]) -> None:
     """The types of all values, each once."""
     if isinstance(data, (np.generic, np.ndarray)):
         check_numpy(xp.asarray(data))
@@ -203,7 +214,7 @@ def _types(data: Any, found: list[dtypes.dtype]) -> None:
         d = modes.scalar_dtype(data)
     elif not isinstance(data, (str, bytes)) and _is_sequence(data):
         for x in data:
-            _types(x, found)
+            add_types(x, found)
         if len(data):
             return
         d = modes.get_default_dtype()

@@ -13,7 +13,7 @@ from numpy import ndarray
 
 from rushlight._backends import devices, math_bits, meta, sparse
 from rushlight._backends.compressed import Compressed
-from rushlight.autograd.graph import INFERENCE, new, version_of
+from rushlight.autograd.graph import INFERENCE, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
@@ -21,7 +21,7 @@ from rushlight.core.device import device as Device
 from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
-from rushlight.dispatch.inplace import check_inplace, edge_before, write
+from rushlight.dispatch.inplace import check_inplace, copied_plainly, edge_before, unwritten, write
 from rushlight.dispatch.record import make_node, unbroadcast
 from rushlight.dispatch.registry import Array, op, public
 from rushlight.dispatch.transforms import Lifted, beside, follow, opened
@@ -349,9 +349,12 @@ def overwrite(
                 write(a.view(np.ndarray) if a.__class__ is overrides.Tagged else a)
         results.bump(t)
     if recording:
-        before = new(Tensor)
-        before._array, before._edge, before._counter = a, edge_before(t), None
-        rebase(t, make_node(recorded.op, {"input": before, **statics}, [t]))
+        before = unwritten(t, edge_before(t))
+        if a.__class__ is np.ndarray and not active.modes:
+            node = recorded(before, **statics)._edge
+        else:
+            node = make_node(recorded.op, {"input": before, **statics}, [t])
+        rebase(t, node)
     return t
 
 
@@ -362,7 +365,7 @@ fill_copy_node = overwriting("fill_number", "FillBackward0")
 
 def _filling(name: str, node: str) -> Any:
     def forward(xp, input: Array, value: Array):
-        return xp.broadcast_to(value, input.shape)
+        return xp.expand(value, input.shape)
 
     forward.__name__, forward.__module__ = name, __name__
     declared = op(where="Tensor", name=name, node=node, method=False, out=False)(forward)
@@ -452,7 +455,7 @@ def fill(input, value):
     """A copy of `input` with every element overwritten by `value`."""
     a = input._array
     if value.__class__ in QUICK and input._edge is None and a.__class__ is np.ndarray:
-        made = None if active.modes else general.xp.empty_alike(a)
+        made = None if active.modes else general.xp.empty_with_strides_of(a)
         if made is not None:
             general.xp.fill(made, arguments.scalar(value, a.dtype))
             return _wrap(made)
@@ -496,7 +499,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
 @op(where="Tensor", name="copy", node="CopyBackwards", method=False, out=False)
 def copy_into(xp, input: Array, src: Array):
     """The forward of `copy_`: the values of `src` in the shape of `input`."""
-    return src if src.shape == input.shape else xp.broadcast_to(src, input.shape)
+    return src if src.shape == input.shape else xp.expand(src, input.shape)
 
 
 copy_into.grad(
@@ -517,14 +520,14 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             and b.__class__ is np.ndarray
         ):
             if src._edge is None or not thread.grad or edge_of(src) is None:
-                if (a.base is b or b.base is not None) and results.overlap(b, a):
-                    return _copied_into(self, src, "copy_", copy_into, "src")
+                shared = (a.base is b or b.base is not None) and results.overlap(b, a)
                 try:
-                    general.xp.copy_into(a, b)
-                except ValueError:  # shapes do not broadcast
-                    return _copied_into(self, src, "copy_", copy_into, "src")
-                (self._counter or version_of(self)).n += 1
-                return self
+                    if not shared:
+                        general.xp.copy_into(a, b)
+                        (self._counter or version_of(self)).n += 1
+                        return self
+                except ValueError:  # shapes do not broadcast, which is said below
+                    pass
     if isinstance(src, arguments.NUMBERS):
         return fill_(self, src)
     if not isinstance(src, Tensor):
@@ -549,6 +552,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 
 def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str) -> Tensor:
     """Write `src` into `self` by any way; `label` names who asks, `recorded` is the operator of the graph."""
+    if not opened and copied_plainly(recorded, self, src, label):
+        return self
     if src._edge is not None and self.dtype.kind < 2:  # no gradient goes through integers
         src = src.detach()
     if opened:
@@ -590,7 +595,5 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
 
 def record_copy(t: Tensor, src: Tensor, recorded: Any, name: str) -> None:
     """Record that `src`, the parameter `name` of `recorded`, was just written to `t`."""
-    before = new(Tensor)
-    before._array, before._edge, before._counter = t._array, edge_before(t), None
-    named = {"input": before, name: src}
+    named = {"input": unwritten(t, edge_before(t)), name: src}
     rebase(t, make_node(recorded.op, named, [t]))

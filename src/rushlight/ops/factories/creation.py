@@ -24,11 +24,11 @@ from rushlight.dispatch.inplace import check_inplace
 from rushlight.dispatch.registry import public
 from rushlight.dispatch.transforms import Lifted
 from rushlight.ops.factories.arguments import (
-    alike,
     check_options,
     converted,
     element_type,
     factory,
+    factory_like,
     number,
     only_sequence,
     scalar,
@@ -123,19 +123,21 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
         if strides is None and a.flags.c_contiguous:
             return a
     else:
-        if (
-            memory_format is None or memory_format is dtypes.preserve_format
-        ) and a.__class__ is np.ndarray:
+        made = None
+        if memory_format in (None, dtypes.preserve_format) and a.__class__ is np.ndarray:
             if a.size < LARGE:
                 made = a.copy("K")
             elif a.flags.c_contiguous:
                 made = xp.row_major(a)
-            elif (made := xp.empty_alike(a)) is not None:
+            elif (made := xp.empty_with_strides_of(a)) is not None:
                 xp.copy_into(made, a)
             if made is not None and made.strides == a.strides:  # they may differ where a size is 1
                 return made
         strides = preserved(a, memory_format)
-        if strides is None:
+        if made is not None and strides is not None:
+            if made.strides == tuple([s * a.itemsize for s in strides]):
+                return made
+        elif strides is None:
             return a.copy() if a.size < LARGE else xp.row_major(a)
     made = empty_array(a.shape, a.dtype, strides, xp)
     xp.copy_into(made, a)
@@ -408,7 +410,7 @@ def like(
     if fill is not None and array.__class__ is not meta.Meta:
         fill(array)
     if isinstance(a, Lifted):
-        array = a.alike(array)
+        array = a.at_level(array)
     return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
@@ -422,7 +424,7 @@ def declare_like(name: str, what: str, fill: Callable | None) -> Callable:
 
     function.__name__ = f"{name}_like"
     function.__doc__ = f"{what} of the shape, dtype and (by default) memory order of `input`."
-    return alike(getattr(xp, name), fill or (lambda a: None))(function)
+    return factory_like(getattr(xp, name), fill or (lambda a: None))(function)
 
 
 zeros_like = declare_like("zeros", "Zeros", lambda a: fill(a, scalar(0, a.dtype)))
@@ -430,7 +432,7 @@ declare_like("ones", "Ones", lambda a: fill(a, scalar(1, a.dtype)))
 empty_like = declare_like("empty", "Memory", None)
 
 
-@alike(xp.full, fill, numbers=1)
+@factory_like(xp.full, fill, numbers=1)
 def full_like(input, fill_value, *, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """`fill_value` in the shape, dtype and (by default) memory order of `input`."""
@@ -459,7 +461,7 @@ def new_one(
         check_options(name, layout, pin_memory)
     array = filled(devices.like(a, device), fill, shape, d)
     if isinstance(a, Lifted):
-        array = a.alike(array)
+        array = a.at_level(array)
     return finished(array, requires_grad) if requires_grad or d is C32 else _wrap(array)
 
 
@@ -507,7 +509,7 @@ def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=Non
     space = devices.like(self._array, device)
     array = _strided(shape, tuple(index(s) for s in stride), d, space)
     if isinstance(self._array, Lifted):
-        array = self._array.alike(array)
+        array = self._array.at_level(array)
     return finished(array, requires_grad)
 
 

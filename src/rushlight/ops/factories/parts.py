@@ -41,8 +41,8 @@ def _joined(xp, real: Array, imag: Array) -> Array:
     if spread and real.flags.c_contiguous:
         made = xp.empty(shape, C64 if d is C32 else d)
     elif d is not C32 and spread and imag.strides == real.strides and 1 not in shape:
-        turned = real.flags.f_contiguous  # the result has the order of both
-        made = xp.empty(shape[::-1], d).transpose() if turned else xp.cast(real, d)
+        transposed = real.flags.f_contiguous  # the result has the order of both
+        made = xp.empty(shape[::-1], d).transpose() if transposed else xp.cast(real, d)
     else:
         made = xp.asarray(real + imag).astype(C64 if d is C32 else d)
     made.real, made.imag = real, imag

@@ -20,7 +20,7 @@ from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import results
 from rushlight.dispatch.registry import public
 from rushlight.ops.factories import arguments, creation
-from rushlight.ops.factories.arguments import alike, shaped, valued
+from rushlight.ops.factories.arguments import factory_like, shaped, valued
 from rushlight.ops.factories.copying import free, overwrite, overwriting
 from rushlight.ops.factories.creation import finished
 from rushlight.rng import generator as generators
@@ -208,7 +208,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
     return finished(array, requires_grad)
 
 
-@alike(xp.empty, draw=_uniform)
+@factory_like(xp.empty, draw=_uniform)
 def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
               requires_grad=False, memory_format=None):  # fmt: skip
     """Uniform numbers in [0, 1), in the shape, dtype and memory order of `input`."""
@@ -218,7 +218,7 @@ def rand_like(input, *, generator=None, dtype=None, layout=None, device=None, pi
     )
 
 
-@alike(xp.empty, draw=_normal)
+@factory_like(xp.empty, draw=_normal)
 def randn_like(input, *, generator=None, dtype=None, layout=None, device=None, pin_memory=False,
                requires_grad=False, memory_format=None):  # fmt: skip
     """Normal numbers, in the shape, dtype and memory order of `input`."""
@@ -259,15 +259,15 @@ def _few_integers(input: Any, *bounds: Any) -> Tensor | None:
     limit = EXACT.get(a.dtype, 0)
     if not (-limit < low < high < limit and high - low < 1 << 28 and a.size and a.flags.forc):
         return None
-    turned = not a.flags.c_contiguous
-    like = a.T if turned else a
+    transposed = not a.flags.c_contiguous
+    like = a.T if transposed else a
     words = xp.empty(like.shape, I64)
     if 1 in a.shape and words.strides != tuple([s // a.itemsize * 8 for s in like.strides]):
         return None
     xp.random_integers(generators.default_generator, words, low, high - low)
     few = a.size < creation.LARGE and a.dtype in FULL
     made = words if a.dtype is I64 else words.astype(a.dtype) if few else xp.cast(words, a.dtype)
-    return _wrap(made.T if turned else made)
+    return _wrap(made.T if transposed else made)
 
 
 # -- in place --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from rushlight.dispatch import handlers, overrides, results
 from rushlight.dispatch.inplace import execute_write
 from rushlight.dispatch.registry import Array, Op, Sizes, op, public
 from rushlight.dispatch.transforms import opened as opened_levels
+from rushlight.ops.factories import arguments
 
 ndarray = np.ndarray
 EVERYTHING = slice(None)
@@ -65,6 +66,10 @@ def positions(a: np.ndarray, indices: Any) -> At:
 
     IndexError for other dtypes, for masks of another shape, for index shapes that do not broadcast.
     """
+    if a.__class__ is ndarray:
+        at = usual(a, tuple([EVERYTHING if t is None else t for t in indices]))
+        if at is not None:
+            return at
     shape, n = a.shape, a.ndim
     key: list = []
     tensors: list = []
@@ -108,7 +113,8 @@ def positions(a: np.ndarray, indices: Any) -> At:
             key = opened
         shapes = [k.shape for k in key if k.__class__ is not slice]
         try:
-            geometry.broadcast_shapes(*shapes)
+            if any(s != shapes[0] for s in shapes):
+                geometry.broadcast_shapes(*shapes)
         except RuntimeError:
             raise IndexError(
                 "shape mismatch: indexing tensors could not be broadcast together with shapes "
@@ -132,6 +138,8 @@ def plain_positions(a: Any, indices: Any) -> At | None:
 
 def index_array(a: Any, b: Any) -> Any:
     """The array of an index tensor, where `a` is; indices may come from the CPU."""
+    if a.__class__ is ndarray and b.__class__ is ndarray:
+        return b
     space = devices.of(a)
     if (own := devices.of(b)) is space or isinstance(a, meta.Meta) or isinstance(b, meta.Meta):
         return b.view(ndarray) if b.__class__ is overrides.Tagged else math_bits.resolved(b)
@@ -144,30 +152,35 @@ def index_array(a: Any, b: Any) -> Any:
 
 
 def usual(a: np.ndarray, index: tuple) -> At | None:
-    """The `At` of full slices and int64 tensors of one shape, or of one mask; None for all else."""
-    if len(index) == 1 and index[0].__class__ is Tensor:
-        b = index[0]._array
-        if b.dtype is BOOL and b.ndim and b.__class__ is ndarray and a.shape[: b.ndim] == b.shape:
-            return At((b,), index)
+    """The `At` of full slices and int64 tensors of one shape, or one mask; None for all else."""
     key: list = []
     tensors: list = []
     shape = None
+    d = 0  # the dimension of `a` that the next item is about
     for i in index:
         if i.__class__ is Tensor:
             b = i._array
-            if b.__class__ is not ndarray or b.dtype is not I64 or not b.ndim:
+            if b.__class__ is not ndarray or not b.ndim:
                 return None
-            if shape is None:
-                shape = b.shape
-            elif b.shape != shape:
+            if b.dtype is BOOL:
+                if tensors or a.shape[d : d + b.ndim] != b.shape:
+                    return None
+                d += b.ndim - 1
+            elif (
+                b.dtype is not I64
+                or tensors
+                and (b.shape != shape or tensors[0]._array.dtype is BOOL)
+            ):
                 return None
+            shape = b.shape
             key.append(b)
             tensors.append(i)
         elif i.__class__ is slice and i.start is None and i.stop is None and i.step is None:
             key.append(EVERYTHING)
         else:
             return None
-    if shape is None or len(key) > a.ndim:
+        d += 1
+    if shape is None or d > a.ndim:
         return None
     while key[-1].__class__ is slice:
         key.pop()
@@ -214,11 +227,11 @@ def index_at(xp, input: Array, at: Any):
         raise out_of_bounds(e) from None
 
 
-index_at.grad(input=lambda g, input_shape, at: index_back(g, input_shape, at))
+index_at.grad(input=lambda g, input_shape, at: index_gradient(g, input_shape, at))
 
 
-@op(where="aten", name="index_back", node="IndexBackwardBackward0", method=False)
-def index_back(xp, grad: Array, shape: Sizes, at: Any):
+@op(where="aten", name="index_gradient", node="IndexBackwardBackward0", method=False)
+def index_gradient(xp, grad: Array, shape: Sizes, at: Any):
     """Zeros of `shape` with `grad` added at the indices."""
     key = at.check()
     if len(key) == 1 and key[0].dtype.kind == "b" and key[0].shape == shape and shape:
@@ -228,7 +241,7 @@ def index_back(xp, grad: Array, shape: Sizes, at: Any):
     return z
 
 
-index_back.grad(grad=lambda g, at: index_at(g, at))
+index_gradient.grad(grad=lambda g, at: index_at(g, at))
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -256,8 +269,13 @@ INDEX_PUT: Op = index_put_at.grad(input=put_input_back, values=put_values_back).
 
 
 def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
-    """Write or add into `a`; RuntimeError when `values` does not broadcast."""
+    """Write or add into `a`; RuntimeError when `values` does not broadcast.
+
+    One number at a mask is converted to the dtype of `a`; other values have it.
+    """
     xp = devices.of(a)
+    if values.size == 1 and not accumulate and fills_at(at):
+        values = number_at_mask(a, values)
     if values.dtype is not a.dtype and values.dtype != a.dtype:
         check_values(values, shape_at(a, at.key) or ())
         raise RuntimeError(
@@ -285,9 +303,32 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
             if 0 in shape:  # where nothing is written, PyTorch does not look at the indices
                 return
         raise out_of_bounds(e) from None
-    except ValueError:
+    except (ValueError, TypeError):
         check_values(values, shape_at(a, at.key) or ())
         raise
+
+
+def fills_at(at: At) -> bool:
+    """Whether one number for all places is one of a `masked_fill_`: a mask stands among full slices."""
+    key = [k for k in at.key if k.__class__ is not slice]
+    return len(key) == 1 and key[0].dtype.kind == "b"
+
+
+def refuse_bytes(at: At, values: Any) -> None:
+    """RuntimeError where one number is to be written at a mask of uint8."""
+    if values.size == 1 and fills_at(at) and at.seen[0][0]._array.dtype.kind == "u":
+        raise RuntimeError(
+            "masked_fill_ only supports boolean masks, but got mask with dtype unsigned char"
+        )
+
+
+def number_at_mask(a: Any, values: Any) -> Any:
+    """One number without dimensions in the dtype of `a`; RuntimeError where that cannot hold it."""
+    if values.dtype is a.dtype:
+        return values.reshape(())
+    if values.__class__ is not ndarray or a.__class__ is not ndarray:
+        return values.reshape(()).astype(a.dtype)
+    return arguments.converted(values.item(), a.dtype)
 
 
 def check_values(values: ndarray, shape: tuple) -> None:
@@ -305,6 +346,8 @@ def check_values(values: ndarray, shape: tuple) -> None:
 
 def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:
     named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
+    if not accumulate:
+        refuse_bytes(at, values._array)
     for i in at.key:
         if i.__class__ is ndarray and i.dtype is t._array.dtype:  # only these can be of one memory
             results.refuse_overlap("index_put_", i, t._array)
@@ -355,7 +398,11 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         check_arguments("index_put", indices, values, accumulate)
     if opened_levels and lifted().among(input, indices, values):
         return lifted().index_put(input, indices, values, accumulate)
-    return index_put_at(input, values, at or positions(a, indices), accumulate)
+    if at is None:
+        at = positions(a, indices)
+        if not accumulate:
+            refuse_bytes(at, values._array)
+    return index_put_at(input, values, at, accumulate)
 
 
 @public("Tensor", name="index_put_")

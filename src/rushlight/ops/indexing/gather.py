@@ -93,15 +93,15 @@ def check_range(name: str, a: np.ndarray, i: np.ndarray, d: int) -> None:
 
 
 @op(where="aten", node="GatherBackwardBackward0", method=False)
-def gather_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
+def gather_gradient(xp, grad: Array, index: Array, shape: Ints, dim: int):
     """Zeros of `shape` with `grad` added at the places `gather` read."""
     d = dim % len(shape) if shape else 0
     i, g = (x if x.ndim else x.reshape(1) for x in (index, grad))
     return xp.gather_gradient(shape or (1,), i, d, g).reshape(shape)
 
 
-gather.grad(input=lambda g, index, input_shape, dim: gather_back(g, index, input_shape, dim))
-gather_back.grad(grad=lambda g, index, dim: g.gather(dim, index))
+gather.grad(input=lambda g, index, input_shape, dim: gather_gradient(g, index, input_shape, dim))
+gather_gradient.grad(grad=lambda g, index, dim: g.gather(dim, index))
 
 
 @composite
@@ -188,15 +188,17 @@ def index_select(xp, input: Array, dim: int, index: Array):
 
 
 @op(where="aten", node="IndexSelectBackwardBackward0", method=False)
-def slices_back(xp, grad: Array, index: Array, shape: Ints, dim: int):
+def index_select_gradient(xp, grad: Array, index: Array, shape: Ints, dim: int):
     """Zeros of `shape` with the slices of `grad` added where `index` says."""
     if not shape:
         return grad.reshape(())
     return xp.index_select_gradient(shape, index.reshape(-1), dim % len(shape), grad)
 
 
-index_select.grad(input=lambda g, index, input_shape, dim: slices_back(g, index, input_shape, dim))
-slices_back.grad(grad=lambda g, index, dim: g.index_select(dim, index))
+index_select.grad(
+    input=lambda g, index, input_shape, dim: index_select_gradient(g, index, input_shape, dim)
+)
+index_select_gradient.grad(grad=lambda g, index, dim: g.index_select(dim, index))
 
 
 @op()
@@ -222,14 +224,14 @@ def take(xp, input: Array, index: Array):
 
 
 @op(where="aten", node="TakeBackwardBackward0", method=False)
-def take_back(xp, grad: Array, index: Array, shape: Ints):
+def take_gradient(xp, grad: Array, index: Array, shape: Ints):
     z = xp.zeros(shape, grad.dtype)
     xp.index_add_at(z.reshape(-1), (index.reshape(-1),), grad.reshape(-1))
     return z
 
 
-take.grad(input=lambda g, index, input_shape: take_back(g, index, input_shape))
-take_back.grad(grad=lambda g, index: g.take(index))
+take.grad(input=lambda g, index, input_shape: take_gradient(g, index, input_shape))
+take_gradient.grad(grad=lambda g, index: g.take(index))
 
 
 # -- masks -----------------------------------------------------------------------------------------
@@ -264,19 +266,19 @@ def masked_select(xp, input: Array, mask: Array):
 
 def masked_select_back(g: Tensor, mask: Tensor, input_shape: Ints) -> Tensor:
     shape = geometry.broadcast_shapes(input_shape, mask._array.shape)
-    z = masked_place(g, mask, shape)
+    z = masked_select_gradient(g, mask, shape)
     return z if shape == input_shape else z.sum_to_size(input_shape)
 
 
 @op(where="aten", node="MaskedSelectBackwardBackward0", method=False)
-def masked_place(xp, grad: Array, mask: Array, shape: Ints):
+def masked_select_gradient(xp, grad: Array, mask: Array, shape: Ints):
     """Zeros of `shape` with the values of `grad`, in their order, where `mask` is True."""
     mask = xp.broadcast_to(mask, shape)
     return xp.masked_expand(grad, mask if mask.dtype.kind == "b" else mask.astype(bool))
 
 
 masked_select.grad(input=masked_select_back)
-masked_place.grad(grad=lambda g, mask: g.masked_select(mask))
+masked_select_gradient.grad(grad=lambda g, mask: g.masked_select(mask))
 
 
 def zero_of(g: Tensor) -> Tensor:
@@ -354,6 +356,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         elif other.__class__ is Tensor:
             if (number := arguments.quick_number(input, other._array.dtype)) is not None:
                 return choose(condition, number_beside(other, number), other)
+        elif condition.__class__ is Tensor and {input.__class__, other.__class__} <= {int, float}:
+            d = dtypes.promote_types(modes.scalar_dtype(input), modes.scalar_dtype(other)).np
+            a, b = arguments.quick_number(input, d), arguments.quick_number(other, d)
+            if a is not None and b is not None:
+                return choose(condition, number_beside(condition, a), number_beside(condition, b))
     for number, beside in ((input, other), (other, input)):
         if isinstance(number, general.NUMBERS):
             check_choice(number, beside)
@@ -464,7 +471,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @op(where="aten", name="nonzero", method=False)
-def nonzero_places(xp, input: Array):
+def nonzero_indices(xp, input: Array):
     """The indices of the elements that are not zero, one row each."""
     if not input.ndim:
         return xp.zeros((int(bool(input)), 0), I64)
@@ -488,16 +495,16 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
         if not input._array.ndim:
             input = input.unsqueeze(0)
         if thread.dispatch_modes or isinstance(input._array, Meta):
-            return nonzero_places(input).unbind(1)
+            return nonzero_indices(input).unbind(1)
         found = devices.of(input._array).nonzero(input._array)
         return tuple([_wrap(i) for i in found])
-    return nonzero_places(input) if out is None else nonzero_places(input, out=out)
+    return nonzero_indices(input) if out is None else nonzero_indices(input, out=out)
 
 
 @composite
 def argwhere(input: Tensor):
     """`nonzero` under NumPy's name."""
-    return nonzero_places(input)
+    return nonzero_indices(input)
 
 
 @public(method=True, overridable=True)
@@ -514,7 +521,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Any =
     a = input._array
     if not size and out is None and a.__class__ is np.ndarray:
         return _wrap(xp.zeros((0, a.ndim), I64))
-    rows = nonzero_places(input if size else input[:0] if input.ndim else input)[:size]
+    rows = nonzero_indices(input if size else input[:0] if input.ndim else input)[:size]
     result = rows.new_full((size, rows.shape[1]), fill_value)
     result[: len(rows)] = rows
     if out is None:

@@ -16,8 +16,8 @@ from rushlight.ops.indexing.gather import check_mask, fill_number, index_dtype
 from rushlight.ops.indexing.scatter import (
     REDUCES,
     as_vector,
-    reduce_back,
     same_dtype,
+    scatter_reduce_gradient,
 )
 
 # -- index_...: whole slices of a dimension --------------------------------------------------------
@@ -258,7 +258,7 @@ def index_reduce_back(
     include_self: bool,
     result: Tensor,
 ) -> tuple:
-    own, part = reduce_back(
+    own, part = scatter_reduce_gradient(
         needs, g, input, source, result, reduce, include_self,
         lambda t: slices_of(t, dim, index, source._array.shape),
         lambda t, s: t.index_add(dim, index, s),
@@ -338,7 +338,7 @@ def masked_scatter(xp, input: Array, mask: Array, source: Array):
         shape = geometry.broadcast_shapes(input.shape, mask.shape)
         input, mask = xp.broadcast_to(input, shape), xp.broadcast_to(mask, shape)
     r = input.copy(order="C")
-    if not xp.masked_place(r, mask, source):
+    if not xp.masked_scatter(r, mask, source):
         raise RuntimeError(
             f"Number of elements of source < number of ones in mask: {source.size} < {int(mask.sum())}"
         )

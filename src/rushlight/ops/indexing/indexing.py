@@ -20,13 +20,15 @@ from rushlight._backends.meta import Meta
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry, settings
-from rushlight.core.dtype_sets import BOOL, COMPLEX, I64, REDUCED
+from rushlight.core.dtype_sets import BOOL, COMPLEX, I64, REDUCED, U8
 from rushlight.core.tensor import Tensor, _bump, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
-from rushlight.dispatch.inplace import check_inplace, on_device_of
+from rushlight.dispatch.inplace import check_inplace, copied_plainly, on_device_of
 from rushlight.dispatch.registry import public
 from rushlight.dispatch.transforms import opened as opened_levels
 from rushlight.ops.factories import arguments
+from rushlight.ops.factories.construct import add_types, array_from
+from rushlight.ops.factories.copying import copy_into, fill_tensor
 from rushlight.ops.indexing import advanced
 from rushlight.ops.indexing.advanced import lifted
 from rushlight.ops.layout.regions import basic_index
@@ -56,16 +58,18 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         if isinstance(a, Marked) and index.__class__ is Tensor:
             index = index.resolve_neg()
     c = index.__class__
-    if c is Tensor:
-        b = index._array
-        if (
-            b.ndim
-            and a.ndim
-            and b.__class__ is a.__class__
-            and not opened_levels
-            and (b.dtype is I64 or b.dtype is BOOL and a.shape[: b.ndim] == b.shape)
-        ):
-            return advanced.index_at(self, advanced.At((b,), (index,)))
+    if c is Tensor or c is list:
+        index = plain_index(index)
+        if (c := index.__class__) is Tensor:
+            b = index._array
+            if (
+                b.ndim
+                and a.ndim
+                and b.__class__ is a.__class__
+                and not opened_levels
+                and (b.dtype is I64 or b.dtype is BOOL and a.shape[: b.ndim] == b.shape)
+            ):
+                return advanced.index_at(self, advanced.At((b,), (index,)))
     for i in index if c is tuple else (index,):
         c = i.__class__
         if c is slice:
@@ -92,6 +96,15 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return by_items(self, index)
 
 
+def plain_index(index: Any) -> Any:
+    """A tensor without dimensions as an int, a list of ints as a tensor; any other index as it is."""
+    if index.__class__ is list:
+        return _wrap(array_from(index, None)) if index and {*map(type, index)} == {int} else index
+    b = index._array
+    number = b.__class__ is ndarray and b.dtype is I64 and not b.ndim and not active.modes
+    return b.item() if number else index
+
+
 public("Tensor", name="getitem")(getitem)
 basic_index.op.public_function = getitem  # what overrides are told is called
 getitem.__name__ = "__getitem__"  # as `__torch_function__` is told
@@ -116,30 +129,32 @@ def changes(basic: tuple) -> bool:
 def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
     """(basic, tensors): the basic part, and None or one index tensor (or None) for each dimension of that
     view."""
-    specified = sum(
-        1 if i.__class__ is int or i.__class__ is slice else dims_of(i)
-        for i in index
-        if i is not None and i is not Ellipsis and i.__class__ is not bool
-    )
-    if specified > a.ndim and (a.ndim or not BASIC.issuperset(map(type, index))):
+    specified = 0
+    for i in index:
+        if i.__class__ is int or i.__class__ is slice:
+            specified += 1
+        elif isinstance(i, Tensor):
+            specified += width(i)
+        elif i is not None and i is not Ellipsis and i.__class__ is not bool:
+            specified += 1
+    if specified > a.ndim:
         raise IndexError(f"too many indices for tensor of dimension {a.ndim}")
     basic: list = []
-    found: dict[int, Tensor] = {}
-    r = 0  # the dimension of the view that the next item is about
+    tensors: list = []  # what stands for the dimensions of the view, in order
     for i in index:
         c = i.__class__
         if c is slice:
             basic.append(checked(i))
-            r += 1
+            tensors.append(None)
             continue
         if i is None:
             basic.append(None)
-            r += 1
+            tensors.append(None)
             continue
         if i is Ellipsis:
             if Ellipsis not in basic:
                 basic.append(Ellipsis)
-                r += a.ndim - specified
+                tensors += [None] * (a.ndim - specified)
             continue
         i = i if c is int else item(i)
         if i.__class__ is int:
@@ -147,22 +162,13 @@ def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
             continue
         if not i._array.ndim:  # a truth value: a new dimension of size 1 or 0
             basic.append(None)
-            found[r] = i.bool().reshape(1)
-            r += 1
+            tensors.append(i.bool().reshape(1))
             continue
-        found[r] = i
-        k = width(i)
-        basic += [EVERYTHING] * k
-        r += k
-    tensors: list | None = None
-    if found:
-        tensors = []
-        while len(tensors) <= max(found):
-            t = found.get(d := sum(width(t) for t in tensors))
-            if d > max(found):
-                break
-            tensors.append(t)
-    return tuple(basic), tensors
+        tensors.append(i)
+        basic += [EVERYTHING] * width(i)
+    while tensors and tensors[-1] is None:
+        tensors.pop()
+    return tuple(basic), tensors or None
 
 
 def width(t: Tensor | None) -> int:
@@ -173,21 +179,10 @@ def width(t: Tensor | None) -> int:
     return b.ndim if b.dtype.kind == "b" or b.dtype.itemsize == 1 else 1
 
 
-def dims_of(i: Any) -> int:
-    if i.__class__ is Tensor or isinstance(i, Tensor):
-        return width(i)
-    if isinstance(i, np.ndarray) and i.dtype.kind == "b":
-        return i.ndim
-    if isinstance(i, (list, tuple)) and i and not isinstance(i[0], int):
-        t = item(i)
-        return width(t) if isinstance(t, Tensor) else 1
-    if isinstance(i, np.bool_):
-        return 0
-    return 1
-
-
 def checked(i: slice) -> slice:
     """A slice with Python numbers."""
+    if i.start is i.stop is i.step is None:
+        return i
     try:
         return slice(*[None if k is None else integer(k) for k in (i.start, i.stop, i.step)])
     except TypeError:
@@ -215,34 +210,27 @@ def item(i: Any) -> Any:
         ):
             raise IndexError(advanced.NOT_AN_INDEX)
         return i
-    if isinstance(i, (bool, np.bool_)):
-        return _wrap(xp.asarray(bool(i)))
+    if isinstance(i, bool):
+        return _wrap(xp.asarray(i))
     if isinstance(i, (int, np.integer)):
         return int(i)
     if isinstance(i, (list, tuple, range, np.ndarray)):
-        b = xp.asarray(opened(i))
-        if b.dtype.kind == "f":  # of a sequence PyTorch makes a tensor of integers
-            b = b.astype(np.int64)
-        elif b.dtype.kind == "U":
-            raise TypeError("new(): invalid data type 'str'")
-        if not b.ndim and b.dtype.kind in "iu":
-            return int(b)
+        try:
+            b = array_from(i, None)
+        except ValueError:
+            add_types(i, [])  # raises first where there is something that is no number
+            raise
+        if b.dtype is not BOOL and b.dtype is not U8 and b.dtype is not I64:
+            b = b.astype(np.int64)  # of a sequence PyTorch makes a tensor of integers
         return item(_wrap(b))
-    if hasattr(i, "__index__"):
+    if hasattr(i, "__index__") and not isinstance(i, np.bool_):
         return integer(i)
     if isinstance(i, str):
         raise TypeError("new(): invalid data type 'str'")
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-        f"indices (got {type(i).__name__})"
+        f"indices (got {results.kind(i)})"
     )
-
-
-def opened(i: Any) -> Any:
-    """Nested sequences with their tensors as NumPy arrays."""
-    if isinstance(i, Tensor):
-        return i._array
-    return [opened(x) for x in i] if isinstance(i, (list, tuple)) else i
 
 
 def as_tuple(index: Any) -> tuple:
@@ -300,6 +288,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             written = value if given else scalar_tensor(value, dtype=self.dtype)
             recorded_write(self, index, written, not given)
             return
+    if index.__class__ is Tensor or index.__class__ is list:
+        index = plain_index(index)
     own = xp if a.__class__ is ndarray else devices.of(a)
     v = value._array if given else arguments.quick_number(value, a.dtype)
     if v is None or own is not xp and not given:
@@ -317,17 +307,9 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if c in BASIC or c is tuple and BASIC.issuperset(map(type, index)):
         area = own.basic_index(a, index)
     else:
-        if c is Tensor and not v.ndim and own is xp and v.dtype is a.dtype:
-            b = index._array
-            if (
-                b.dtype is BOOL
-                and b.ndim
-                and b.__class__ is ndarray
-                and a.shape[: b.ndim] == b.shape
-            ):
-                xp.index_put(a, (b,), v)
-                _bump(self)
-                return
+        if c is Tensor and own is xp and fill_at_mask(a, index._array, v):
+            _bump(self)
+            return
         index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
         if a.__class__ is not ndarray or (at := advanced.usual(a, index)) is None:
             if index_takes_over(self, index, value):
@@ -338,13 +320,29 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if at is None:
         assign(area, v)
     elif a.__class__ is not Meta:
+        advanced.refuse_bytes(at, v)
         if v.ndim:
-            v = on_device_of(a, without_leading_ones(_wrap(v), None)._array)
+            if v.shape[0] == 1:
+                v = without_leading_ones(_wrap(v), None)._array
+            v = on_device_of(a, v)
             if own.shares_memory(v, a):
                 results.refuse_overlap("index_put_", v, a)
                 v = v.copy()
         advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
     _bump(self)
+
+
+def fill_at_mask(a: Any, mask: Any, v: Any) -> bool:
+    """`a[mask] = v` for a mask of the first dimensions and one number of the dtype; False, and nothing is written, for others."""
+    if v.ndim or v.dtype is not a.dtype or mask.__class__ is not ndarray or mask.dtype is not BOOL:
+        return False
+    if not mask.ndim or a.shape[: mask.ndim] != mask.shape:
+        return False
+    if mask.shape == a.shape:
+        xp.fill_masked(a, mask, v)
+    else:
+        xp.index_put(a, (mask,), v)
+    return True
 
 
 def index_takes_over(self: Tensor, index: Any, value: Any) -> bool:
@@ -370,6 +368,16 @@ def scalar_tensor(value: Any, dtype: Any) -> Tensor:
 
 def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False) -> None:
     """`self[index] = value` where one of them has a history; `fills`: it was a number."""
+    items = index if index.__class__ is tuple else (index,)
+    if not fills and BASIC.issuperset(map(type, items)):
+        view = basic_index(self, index) if changes(items) else self
+        node_op = copy_into if value._array.ndim or not view._array.ndim else fill_tensor
+        if not opened_levels and copied_plainly(node_op, view, value, "copy_"):
+            return
+    elif not fills and self._array.__class__ is ndarray and not opened_levels:
+        if (at := advanced.usual(self._array, items)) is not None:
+            advanced.index_put_(self, at, without_leading_ones(value, None))
+            return
     basic, found = read(self._array, index if index.__class__ is tuple else as_tuple(index))
     view = basic_index(self, basic) if changes(basic) else self
     if found is None:

@@ -48,7 +48,7 @@ def split(self: Tensor, index: Any) -> tuple[Tensor, list | None, bool]:
     return view, found, bool(numbers) and not others
 
 
-class Places:
+class Positions:
     """What index tensors select of a tensor: `flat` numbers the slices of its indexed dimensions, moved to the front."""
 
     def __init__(self, x: Tensor, indices: list) -> None:
@@ -108,9 +108,9 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     view, found, numbers = split(self, index)
     if found is None:
         return view
-    places = Places(view, found)
-    taken = places.taken()
-    return taken.squeeze(places.at) if numbers else taken
+    positions = Positions(view, found)
+    taken = positions.taken()
+    return taken.squeeze(positions.at) if numbers else taken
 
 
 def setitem(self: Tensor, index: Any, value: Any) -> None:
@@ -125,12 +125,12 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if found is None:
         view.copy_(value)
         return
-    places = Places(view, found)
+    positions = Positions(view, found)
     if numbers:
-        value = value.unsqueeze(places.at) if value.dim() > places.at else value
-    view.copy_(places.put(value, False))
+        value = value.unsqueeze(positions.at) if value.dim() > positions.at else value
+    view.copy_(positions.put(value, False))
 
 
 def index_put(self: Tensor, indices: Any, values: Tensor, accumulate: bool) -> Tensor:
     """A copy of the tensor with `values` written at the indices, or added there."""
-    return Places(self, list(indices)).put(values, accumulate)
+    return Positions(self, list(indices)).put(values, accumulate)

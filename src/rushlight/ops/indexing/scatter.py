@@ -98,9 +98,9 @@ def read_back(g: Tensor, dim: int, index: Tensor, src_shape: tuple) -> Tensor:
     part = g.gather(dim, index)
     if part._array.shape == src_shape:
         return part
-    from rushlight.ops.layout.regions import place
+    from rushlight.ops.layout.regions import basic_index_gradient
 
-    return place(part, src_shape, tuple(slice(n) for n in part._array.shape))
+    return basic_index_gradient(part, src_shape, tuple(slice(n) for n in part._array.shape))
 
 
 scatter_src.grad(input=lambda g, dim, index: scatter_value(g, dim, index, 0), src=read_back)
@@ -275,7 +275,7 @@ def refuse_product(g: Tensor) -> Tensor:
 once_only.grad(input=refuse_product)
 
 
-def reduce_back(
+def scatter_reduce_gradient(
     needs: tuple,
     g: Tensor,
     input: Tensor,
@@ -346,7 +346,7 @@ def scatter_reduce_back(
     used = src
     if shape != index.shape:
         used = src[tuple(slice(n) for n in index.shape)]
-    own, part = reduce_back(
+    own, part = scatter_reduce_gradient(
         needs, g, input, used, result, reduce, include_self,
         lambda t: t.gather(dim, index),
         lambda t, s: t.scatter_add(dim, index, s),
@@ -354,9 +354,9 @@ def scatter_reduce_back(
         lambda t, s: t.scatter_reduce(dim, index, s, reduce, include_self=include_self),
     )  # fmt: skip
     if part is not None and shape != index.shape:
-        from rushlight.ops.layout.regions import place
+        from rushlight.ops.layout.regions import basic_index_gradient
 
-        part = place(part, tuple(shape), tuple(slice(n) for n in index.shape))
+        part = basic_index_gradient(part, tuple(shape), tuple(slice(n) for n in index.shape))
     return own, None, part
 
 

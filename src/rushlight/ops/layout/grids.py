@@ -93,8 +93,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return input.new_empty((0,))
     if r == 2:
         n = len(input)
-        places = triu_indices(n, n, 0 if with_replacement else 1, device=input.device)
-        return input[places.t().contiguous()]
+        indices = triu_indices(n, n, 0 if with_replacement else 1, device=input.device)
+        return input[indices.t().contiguous()]
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(len(input)), r))
     return input[tensor(rows, dtype=dtypes.int64, device=input.device).reshape(len(rows), r)]

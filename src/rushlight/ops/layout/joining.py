@@ -24,7 +24,7 @@ SMALL = 4096  # elements up to which a copy more takes less time than the steps 
 # -- one into several: all views -------------------------------------------------------------------
 
 
-def join_back(g: list, dim: int) -> Tensor:
+def joined_gradient(g: list, dim: int) -> Tensor:
     return cat(g, dim)
 
 
@@ -41,7 +41,7 @@ def split_even(xp, input: Array, split_size: int, dim: int = 0):
     return [input[(*before, slice(i, i + split_size))] for i in starts]
 
 
-split_even.grad(input=lambda g, dim: join_back(g, dim))
+split_even.grad(input=lambda g, dim: joined_gradient(g, dim))
 
 
 @op(
@@ -71,7 +71,7 @@ def split_lengths(xp, input: Array, split_sizes: Any, dim: int = 0):
     return parts
 
 
-split_lengths.grad(input=lambda g, dim: join_back(g, dim))
+split_lengths.grad(input=lambda g, dim: joined_gradient(g, dim))
 
 
 @public(method=True)
@@ -343,7 +343,7 @@ def unsafe_lengths(xp, input: Array, split_sizes: Any, dim: int):
     return split_lengths.op.declared(xp, input, split_sizes, dim)
 
 
-unsafe_lengths.grad(input=lambda g, dim: join_back(g, dim))
+unsafe_lengths.grad(input=lambda g, dim: joined_gradient(g, dim))
 
 
 @op(outputs="list", where="aten", name="unsafe_split", method=False, node="UnsafeSplitBackward0")
@@ -352,7 +352,7 @@ def unsafe_even(xp, input: Array, split_size: int, dim: int):
     return split_even.op.declared(xp, input, split_size, dim)
 
 
-unsafe_even.grad(input=lambda g, dim: join_back(g, dim))
+unsafe_even.grad(input=lambda g, dim: joined_gradient(g, dim))
 
 
 @public(method=True, overridable=True)

@@ -41,14 +41,14 @@ def flip(xp, input: Array, dims: Sizes):
     if not n or not dims or input.size == 1:
         return xp.copy_like(input, input)
     if len(dims) == 1:
-        turned = input[(*(EVERYTHING,) * dims[0], BACK) if dims[0] else BACK]
+        flipped = input[(*(EVERYTHING,) * dims[0], BACK) if dims[0] else BACK]
     else:
-        turned = input[tuple([BACK if d in dims else EVERYTHING for d in range(n)])]
+        flipped = input[tuple([BACK if d in dims else EVERYTHING for d in range(n)])]
     if input.flags.c_contiguous:
-        made = xp.row_major(turned)
+        made = xp.row_major(flipped)
         if made.strides == input.strides:  # they may differ where a size is 1
             return made
-    return xp.copy_like(turned, input)
+    return xp.copy_like(flipped, input)
 
 
 flip.grad(input=lambda g, dims: g.flip(dims))
@@ -129,8 +129,8 @@ def rot90(xp, input: Array, k: int = 1, dims: Any = (0, 1)):
     k %= 4
     if not k:
         return input.copy(order="C")
-    turned = (a, b) if k == 2 else (b,) if k == 1 else (a,)
-    r = xp.copy_like(xp.flip(input, turned), input)
+    flipped = (a, b) if k == 2 else (b,) if k == 1 else (a,)
+    r = xp.copy_like(xp.flip(input, flipped), input)
     return r if k == 2 else r.swapaxes(a, b)
 
 

@@ -19,18 +19,18 @@ EVERYTHING = slice(None)
 
 
 @op(where="aten", method=False, node="SelectBackwardBackward0")
-def place(xp, grad: Array, shape: Sizes, index: Any):
+def basic_index_gradient(xp, grad: Array, shape: Sizes, index: Any):
     """Zeros of `shape` with `grad` at `index`."""
     z = xp.zeros(shape, grad.dtype)
     xp.copy_into(xp.basic_index(z, index), grad)
     return z
 
 
-place.grad(grad=lambda g, index: g[index])
+basic_index_gradient.grad(grad=lambda g, index: g[index])
 
 
-def placed(g: Tensor, input_shape: tuple, index: Any) -> Tensor:
-    return g if g._array.shape == input_shape else place(g, input_shape, index)
+def padded_to_shape(g: Tensor, input_shape: tuple, index: Any) -> Tensor:
+    return g if g._array.shape == input_shape else basic_index_gradient(g, input_shape, index)
 
 
 # -- views of regions ------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def basic_index(xp, input: Array, index: Any):
     return xp.basic_index(input, index)
 
 
-basic_index.grad(input=placed)
+basic_index.grad(input=padded_to_shape)
 
 
 @op(view=True, where="aten", node="AliasBackward0", method=False)
@@ -106,7 +106,7 @@ def select(xp, input: Array, dim: int, index: int):
 
 def select_back(g: Tensor, input_shape: tuple, dim: int, index: int) -> Tensor:
     dim %= len(input_shape)
-    return place(g, input_shape, (*(EVERYTHING,) * dim, index))
+    return basic_index_gradient(g, input_shape, (*(EVERYTHING,) * dim, index))
 
 
 select.grad(input=select_back)
@@ -125,7 +125,7 @@ def slice_dim(xp, input: Array, dim: int = 0, start: Any = None, end: Any = None
 
 def slice_back(g: Tensor, input_shape: tuple, dim: int, start: Any, end: Any, step: int) -> Tensor:
     dim %= len(input_shape)
-    return place(g, input_shape, (*(EVERYTHING,) * dim, slice(start, end, step)))
+    return basic_index_gradient(g, input_shape, (*(EVERYTHING,) * dim, slice(start, end, step)))
 
 
 slice_dim.grad(input=slice_back)

@@ -401,11 +401,11 @@ def movedim(input: Tensor, source: Any, destination: Any):
             raise RuntimeError(f"movedim: repeated dim in `{what}` ({list(dims)})")
     if not n:
         return input.view(())
-    places: list = [None] * n
+    sources: list = [None] * n
     for s, d in zip(*given, strict=True):
-        places[d % n] = s % n
-    rest = iter(d for d in range(n) if d not in places)
-    return permute(input, tuple([next(rest) if p is None else p for p in places]))
+        sources[d % n] = s % n
+    rest = iter(d for d in range(n) if d not in sources)
+    return permute(input, tuple([next(rest) if p is None else p for p in sources]))
 
 
 @composite

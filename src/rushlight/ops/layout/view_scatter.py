@@ -41,7 +41,7 @@ def copied_whole(xp: Any, a: Any) -> Any:
         return xp.copy_like(a, a)
     root = xp.root(a)
     if root.size == a.size and (root.flags.c_contiguous or root.flags.f_contiguous):
-        if root.itemsize == a.itemsize and (made := xp.empty_alike(a)) is not None:
+        if root.itemsize == a.itemsize and (made := xp.empty_with_strides_of(a)) is not None:
             xp.copy_into(made, a)
             return made
     memory = storage.memory(a).copy()

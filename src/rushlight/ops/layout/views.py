@@ -163,21 +163,21 @@ def diagonal(xp, input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1):
 
 
 diagonal.grad(
-    input=lambda g, input_shape, offset, dim1, dim2: diagonal_place(
+    input=lambda g, input_shape, offset, dim1, dim2: diagonal_gradient(
         g, input_shape, offset, dim1, dim2
     )
 )
 
 
 @op(where="aten", node="DiagonalBackwardBackward0", method=False)
-def diagonal_place(xp, grad: Array, shape: Ints, offset: int, dim1: int, dim2: int):
+def diagonal_gradient(xp, grad: Array, shape: Ints, offset: int, dim1: int, dim2: int):
     """Zeros of `shape` with `grad` on the diagonal."""
     z = xp.zeros(shape, grad.dtype)
     DIAGONAL.declared(xp, z, offset, dim1, dim2)[...] = grad
     return z
 
 
-diagonal_place.grad(
+diagonal_gradient.grad(
     grad=lambda g, offset, dim1, dim2: g.diagonal(offset=offset, dim1=dim1, dim2=dim2)
 )
 DIAGONAL = diagonal.op
@@ -213,7 +213,7 @@ def unfold(xp, input: Array, dimension: int, size: int, step: int):
 
 
 @op(where="aten", node="UnfoldBackwardBackward0", method=False)
-def unfold_back(xp, grad: Array, shape: Ints, dimension: int, size: int, step: int):
+def unfold_gradient(xp, grad: Array, shape: Ints, dimension: int, size: int, step: int):
     """The windows added up at their places."""
     z = xp.zeros(shape, grad.dtype)
     if not shape:
@@ -232,11 +232,11 @@ def unfold_back(xp, grad: Array, shape: Ints, dimension: int, size: int, step: i
 
 
 unfold.grad(
-    input=lambda g, input_shape, dimension, size, step: unfold_back(
+    input=lambda g, input_shape, dimension, size, step: unfold_gradient(
         g, input_shape, dimension, size, step
     )
 )
-unfold_back.grad(grad=lambda g, dimension, size, step: g.unfold(dimension, size, step))
+unfold_gradient.grad(grad=lambda g, dimension, size, step: g.unfold(dimension, size, step))
 
 
 # -- splitting at given places ---------------------------------------------------------------------

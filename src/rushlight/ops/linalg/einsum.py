@@ -110,11 +110,11 @@ def contract(equation: str, operands: Arrays):
 
 def name_sizes_1(r: Tensor, equation: str, operands: list[Tensor]) -> None:
     """Give the result PyTorch's strides where these differ in dimensions of one element alone."""
-    wanted = wanted_strides(equation, tuple([(t._array.shape, t._strides) for t in operands]))
+    order = wanted_strides(equation, tuple([(t._array.shape, t._strides) for t in operands]))
     own = r._strides
-    if wanted != own:
-        if all(s == t or n == 1 for s, t, n in zip(wanted, own, r._array.shape, strict=True)):
-            r._array = xp.with_strides(r._array, wanted)
+    if order != own:
+        if all(s == t or n == 1 for s, t, n in zip(order, own, r._array.shape, strict=True)):
+            r._array = xp.with_strides(r._array, order)
 
 
 @lru_cache(1024)
@@ -356,22 +356,22 @@ def pair(steps: list, i: int, j: int, a: Term, b: Term, inner: list[int], kept: 
         a, b, x, y, rows, columns, i, j = b, a, y, x, columns, rows, j, i
     lead = [size(x[d] for d in batch)] if batch else []
     n, k, m = size(x[d] for d in rows), size(x[d] for d in inner), size(y[d] for d in columns)
-    places = [*batch, *rows, *columns]
-    shape = [result[d] for d in places]
+    order = [*batch, *rows, *columns]
+    shape = [result[d] for d in order]
     steps.append(
         ("pair", i, j,
          brought(a, [*batch, *rows, *inner]), (*lead, n, k),
          brought(b, [*batch, *inner, *columns]), (*lead, k, m), True,
-         None if shape == [*lead, n, m] else shape, permuted([places.index(d) for d in free]))
+         None if shape == [*lead, n, m] else shape, permuted([order.index(d) for d in free]))
     )  # fmt: skip
     return Term([1 if d in inner else r for d, r in enumerate(result)], free)
 
 
 def brought(term: Term, first: list[int]) -> list[int] | None:
     """The permutation that brings dimensions into an order; others have one element and come last."""
-    wanted = [d for d in first if d in term.axes]
-    wanted += [d for d in term.axes if d not in wanted]
-    return permuted([term.axes.index(d) for d in wanted])
+    order = [d for d in first if d in term.axes]
+    order += [d for d in term.axes if d not in order]
+    return permuted([term.axes.index(d) for d in order])
 
 
 def in_order(steps: list, i: int, axes: list[int]) -> list[int]:

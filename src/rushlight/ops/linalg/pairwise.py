@@ -37,8 +37,8 @@ def cdist(xp, x1: Array, x2: Array, p: float = 2.0, compute_mode: str | None = N
                 f"cdist only supports floating-point dtypes, {name} got: {check.dtype_name(a)}"
             )
     if x1.dtype is not x2.dtype:
-        wanted, found = (check.dtype_name(a) for a in (x1, x2))
-        raise RuntimeError(f"cdist: expected scalar type {wanted} but found {found}")
+        expected, found = (check.dtype_name(a) for a in (x1, x2))
+        raise RuntimeError(f"cdist: expected scalar type {expected} but found {found}")
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"

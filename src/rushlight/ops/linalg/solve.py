@@ -73,7 +73,7 @@ def solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = Fals
 )  # fmt: skip
 def solved(xp, A: Array, B: Array, left: bool, vector: bool, keep: bool):
     """The forward of `linalg.solve`. Intermediates: the factorization of A, of Aᵀ unless `left`."""
-    a, b = (A, B[..., None] if vector else B) if left else (turned(A), turned(B))
+    a, b = (A, B[..., None] if vector else B) if left else (transposed(A), transposed(B))
     if keep:
         lu, pivots, info = xp.lu_factor(a)
         x = None if info.any() else xp.lu_solve(lu, pivots, b)
@@ -81,13 +81,13 @@ def solved(xp, A: Array, B: Array, left: bool, vector: bool, keep: bool):
         lu = pivots = x = None
     if x is None:
         x, info = xp.solve(a, b)
-    x = x[..., 0] if vector else x if left else turned(x)
+    x = x[..., 0] if vector else x if left else transposed(x)
     if vector and x.ndim > 1:  # PyTorch takes the last batch dimension for columns
-        x = turned(xp.row_major(turned(x)))
+        x = transposed(xp.row_major(transposed(x)))
     return x, info, lu, pivots
 
 
-def turned(a):
+def transposed(a):
     return a.swapaxes(-1, -2)
 
 
@@ -133,15 +133,15 @@ def solve_gradients(xp, g, result, left, vector, LU, pivots, A_shape, B_shape, n
     if vector:
         g, result, B_shape = g[..., None], result[..., None], (*B_shape, 1)
     elif not left:
-        g, result = turned(g), turned(result)
+        g, result = transposed(g), transposed(result)
     g_b, g_a = xp.lu_solve(LU, pivots, g, True, True), None
     if needs[0]:
         g_a = xp.negative(xp.times_adjoint(g_b, result))
-        g_a = g_a if left else turned(g_a)
+        g_a = g_a if left else transposed(g_a)
         g_a = g_a if g_a.shape == A_shape else xp.sum_to(g_a, A_shape)
     if not needs[1]:
         return g_a, None
-    g_b = g_b if left else turned(g_b)
+    g_b = g_b if left else transposed(g_b)
     g_b = g_b if g_b.shape == B_shape else xp.sum_to(g_b, B_shape)
     return g_a, g_b[..., 0] if vector else g_b
 

@@ -176,6 +176,12 @@ def activation(name: str, meaning: str, rule: Any, accepts: str = "f") -> None:
         return inplace_or_not(operator, input, inplace)
 
 
+def hard_sigmoid_rule(g: Tensor, input: Tensor) -> Tensor:
+    from rushlight._backends.reference.activation import SIXTH
+
+    return within(g * SIXTH, (input > -3) & (input < 3))
+
+
 def hard_swish_rule(g: Any, input: Any) -> Any:
     straight = within(g, input > -3)
     return straight.where((input <= -3) | (input >= 3), g * (input / 3 + 0.5))
@@ -183,7 +189,7 @@ def hard_swish_rule(g: Any, input: Any) -> Any:
 
 activation(
     "hardsigmoid", "0 below -3, 1 above 3, x / 6 + 1 / 2 between.",
-    lambda g, input: within(g / 6, (input > -3) & (input < 3)),
+    hard_sigmoid_rule,
 )  # fmt: skip
 activation("hardswish", "x * hardsigmoid(x) (Howard et al. 2019).", hard_swish_rule)
 

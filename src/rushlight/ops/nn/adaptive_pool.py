@@ -18,7 +18,7 @@ from rushlight.ops.factories.random import rand
 from rushlight.ops.nn.inputs import check_dtype, check_tensor, is_channels_last
 from rushlight.ops.nn.pool import (
     SHAPES,
-    add_places,
+    add_at_indices,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -26,10 +26,10 @@ from rushlight.ops.nn.pool import (
     max_pool1d,
     max_pool2d,
     max_pool3d,
-    pick_places,
     placed,
     regular,
     spread,
+    take_at_indices,
     window_sizes,
 )
 from rushlight.rng import generator as generators
@@ -66,7 +66,7 @@ def check_filled(name: str, what: str, shape: Ints, first: int = 1) -> None:
 
 
 def declare_adaptive(n: int) -> tuple:
-    """The operators of adaptive pooling in `n` dimensions: averages, and maxima with places."""
+    """The operators of adaptive pooling in `n` dimensions: averages, and maxima with indices."""
     name = f"adaptive_avg_pool{n}d"
 
     @op(where="internal", name=name, node=last_node(f"AdaptiveAvgPool{n}D", n))
@@ -91,14 +91,14 @@ def declare_adaptive(n: int) -> tuple:
     )
     def maxima(xp, input: Array, output_size: Ints):
         x, last = regular(xp, input, lines=n == 1)
-        y, places = xp.adaptive_maxima(x, output_size)
+        y, indices = xp.adaptive_maxima(x, output_size)
         if n < 3:
-            return (placed(xp, y, True), placed(xp, places, True)) if last else (y, places)
-        return xp.contiguous(y), xp.contiguous(places)  # PyTorch's are always so
+            return (placed(xp, y, True), placed(xp, indices, True)) if last else (y, indices)
+        return xp.contiguous(y), xp.contiguous(indices)  # PyTorch's are always so
 
     def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
         check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g.shape)
-        return add_places(g, indices, input_shape[-n:])
+        return add_at_indices(g, indices, input_shape[-n:])
 
     maxima.grad(input=maxima_rule)
     return averages, maxima
@@ -107,19 +107,19 @@ def declare_adaptive(n: int) -> tuple:
 adaptive = {n: declare_adaptive(n) for n in (1, 2, 3)}
 
 
-def wanted(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
+def output_sizes(name: str, input: Tensor, output_size: Any, n: int) -> Ints:
     """The output sizes, which None keeps; raises for what cannot be pooled."""
     check_tensor(name, input)
     several = output_size.__class__ is tuple
     plain = (
         all(v.__class__ is int for v in output_size) if several else output_size.__class__ is int
     )
-    find = wanted_sizes if plain else wanted_sizes.__wrapped__
+    find = checked_sizes if plain else checked_sizes.__wrapped__
     return find(name, input.shape, input.dtype, output_size, n)
 
 
 @lru_cache(maxsize=1024)
-def wanted_sizes(
+def checked_sizes(
     name: str, shape: Ints, dtype: dtypes.dtype, output_size: Any, n: int
 ) -> Ints:  # fmt: skip
     """The sizes of the result of an adaptive pooling over `n` dimensions; None keeps the size of the input."""
@@ -161,7 +161,7 @@ def wanted_sizes(
 
 
 def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
-    out = wanted(f"adaptive_avg_pool{n}d", input, output_size, n)
+    out = output_sizes(f"adaptive_avg_pool{n}d", input, output_size, n)
     if n > 1 and out == (1,) * n and (n == 3 or not is_channels_last(input._array)):
         return input.mean(tuple(range(-n, 0)), keepdim=True)  # its strides are PyTorch's
     return adaptive[n][0](input, out)
@@ -201,7 +201,7 @@ adaptive_avg_pool3d = declare_adaptive_avg_pool(3)
 
 def adaptive_max_pool(n: int, input: Tensor, output_size: Any, indices: bool) -> Any:
     name = f"adaptive_max_pool{n}d"
-    out = wanted(name, input, output_size, n)
+    out = output_sizes(name, input, output_size, n)
     y = adaptive[n][1](input, out)
     return tuple(y) if indices else y[0]
 
@@ -216,7 +216,7 @@ def declare_adaptive_max_pool(n: int) -> Any:
     def maxima(input: Array, output_size: Any, return_indices: bool = False):
         return adaptive_max_pool(n, input, output_size, return_indices)
 
-    meaning = f"`{name}` with the place of each maximum."
+    meaning = f"`{name}` with the index of each maximum."
 
     @composite(name=f"{name}_with_indices", doc=meaning, where="nn.functional", out=False)
     def with_indices(input: Array, output_size: Any, return_indices: bool = False):
@@ -277,9 +277,9 @@ def declare_unpool(n: int) -> Any:
                 f"with non-empty planes, but got {list(input.shape)}"
             )
         x, last = regular(xp, input)
-        return placed(xp, xp.put_places(x, indices, out), last)
+        return placed(xp, xp.put_at_indices(x, indices, out), last)
 
-    unpool.grad(input=lambda g, indices: pick_places(g, indices, n))
+    unpool.grad(input=lambda g, indices: take_at_indices(g, indices, n))
     return unpool
 
 
@@ -363,11 +363,13 @@ def declare_fractional(n: int) -> Any:
         check_fractional(n, input.shape, input.dtype, samples.shape, samples.dtype, kernel, out)
         x = input if lead else input[None]
         order = range(n) if n == 3 else (1, 0)  # in two dimensions the first sample is the width's
-        y, places = xp.fractional_maxima(x, samples[: len(x)], kernel, out, order)
+        y, indices = xp.fractional_maxima(x, samples[: len(x)], kernel, out, order)
         shape = (*input.shape[: input.ndim - n], *out)
-        return y.reshape(shape), places.reshape(shape)
+        return y.reshape(shape), indices.reshape(shape)
 
-    fractional.grad(input=lambda g, indices, input_shape: add_places(g, indices, input_shape[-n:]))
+    fractional.grad(
+        input=lambda g, indices, input_shape: add_at_indices(g, indices, input_shape[-n:])
+    )
     return fractional
 
 
@@ -463,7 +465,7 @@ def declare_fractional_max_pool(n: int, source: str = "") -> Any:
             n, input, kernel_size, output_size, output_ratio, return_indices, _random_samples
         )
 
-    meaning = f"`{name}` with the place of each maximum."
+    meaning = f"`{name}` with the index of each maximum."
 
     @composite(name=f"{name}_with_indices", doc=meaning, where="nn.functional", out=False)
     def with_indices(

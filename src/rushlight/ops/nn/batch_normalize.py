@@ -47,13 +47,15 @@ def normalized_batch(
 
 def rectified_batch(xp, input, weight, bias, mean, var, training, eps, added):
     """`normalized_batch` in training, plus what is `added`, or 0 where that is larger."""
-    alike = added is None or added.strides == input.strides  # else sums have a layout of their own
-    after = (added, True) if alike else ()
+    same_strides = (
+        added is None or added.strides == input.strides
+    )  # else sums have a layout of their own
+    after = (added, True) if same_strides else ()
     y, m, v = xp.batch_norm(input, weight, bias, mean, var, training, eps, True, *after)
     if m is not mean:
         mean[...] = m
         var[...] = v
-    return y if alike else xp.relu(xp.add(y, added))
+    return y if same_strides else xp.relu(xp.add(y, added))
 
 
 def batch_rule(g, input, weight, mean, var, training, eps, needs):

@@ -187,7 +187,7 @@ def functional_embedding(
 
 @op(
     name="_embedding_bag", node="EmbeddingBagBackward0", method=False, out=False,
-    outputs=("result", "bags", "sizes", "places"),
+    outputs=("result", "bags", "sizes", "max_indices"),
 )  # fmt: skip
 def bagged(
     xp, weight: Array, indices: Array, offsets: Array, per_sample_weights: Array | None,
@@ -212,13 +212,13 @@ def bagged(
 
 def bag_gradients(
     g, weight, indices, per_sample_weights, scale_grad_by_freq, mode, padding_idx, sparse, bags, sizes,
-    places, needs,
+    max_indices, needs,
 ):  # fmt: skip
     n = weight.shape[0]
     if mode == MODES["max"]:
         filled = (sizes > 0).unsqueeze(1)
         zeros = weight.new_zeros(weight.shape)
-        return zeros.scatter_add(0, places, g.masked_fill(~filled, 0)), None, None, None
+        return zeros.scatter_add(0, max_indices, g.masked_fill(~filled, 0)), None, None, None
     if mode == MODES["mean"]:
         g = g / sizes.clamp(min=1).unsqueeze(1).to(g.dtype)
     rows = g.index_select(0, bags)
@@ -238,7 +238,7 @@ def bag_gradients(
 
 def bag_arrays(
     xp, g, weight, indices, per_sample_weights, scale_grad_by_freq, mode, padding_idx, sparse, bags, sizes,
-    places, needs,
+    max_indices, needs,
 ):  # fmt: skip
     if mode == MODES["max"] or scale_grad_by_freq or sparse:
         return NotImplemented
@@ -316,13 +316,13 @@ def embedding_bag(
     include_last_offset: bool = False, padding_idx: int | None = None,
 ):  # fmt: skip
     """(bags, bag of each index, bag sizes, rows of maxima); `mode`: 0 sum, 1 mean, 2 max."""
-    result, bags, sizes, places = checked_bags(
+    result, bags, sizes, max_indices = checked_bags(
         weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx,
         scale_grad_by_freq, sparse,
     )  # fmt: skip
     if mode == MODES["sum"]:  # PyTorch leaves unfilled what it does not need
         bags, sizes = bags.new_empty(0), sizes.new_zeros(sizes.shape)
-    return result, bags, sizes, places if mode == MODES["max"] else sizes
+    return result, bags, sizes, max_indices if mode == MODES["max"] else sizes
 
 
 @composite(where="nn.functional", name="embedding_bag", inplace=False)

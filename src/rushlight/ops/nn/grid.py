@@ -1,4 +1,4 @@
-"""`grid_sample` and `affine_grid`: images read at given places (spatial transformers)."""
+"""`grid_sample` and `affine_grid`: images read at given positions (spatial transformers)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PADDINGS = ("zeros", "border", "reflection")
 
 
 def check(a: np.ndarray, grid: np.ndarray, mode: int, n: int | None = None) -> None:
-    """RuntimeError or NotImplementedError where an image and a grid of places do not go together."""
+    """RuntimeError or NotImplementedError where an image and a grid of positions do not go together."""
     nd = a.ndim - 2
     if n == nd == grid.ndim - 2 and a.dtype is grid.dtype and a.dtype in FLOATING:
         same = a.shape[0] == grid.shape[0] and grid.shape[-1] == nd
@@ -88,7 +88,7 @@ def composed(input: Tensor, grid: Tensor, mode: str, padding: str, corners: bool
     """`grid_sample` in operators that have derivatives of every order."""
     n, c, *sizes = input.shape
     nd, out = len(sizes), grid.shape[1:-1]
-    places, inside, distances, slopes = grid_taps(
+    positions, inside, distances, slopes = grid_taps(
         grid.detach(), tuple(sizes), mode, padding, corners
     )
     u = grid.reshape(n, -1, nd)
@@ -96,13 +96,13 @@ def composed(input: Tensor, grid: Tensor, mode: str, padding: str, corners: bool
     weights = [weights_of(distances[d] + u[..., nd - 1 - d] * slopes[d], mode) for d in range(nd)]
     image = input.reshape(n, c, -1)
     y = None
-    for each in product(range(places.shape[1]), repeat=nd):
-        place, valid, weight = places[0, each[0]], inside[0, each[0]], weights[0][each[0]]
+    for each in product(range(positions.shape[1]), repeat=nd):
+        position, valid, weight = positions[0, each[0]], inside[0, each[0]], weights[0][each[0]]
         for d in range(1, nd):
-            place = place * sizes[d] + places[d, each[d]]
+            position = position * sizes[d] + positions[d, each[d]]
             valid = valid & inside[d, each[d]]
             weight = weight * weights[d][each[d]]
-        values = image.gather(2, place.unsqueeze(1).expand(n, c, place.shape[1]))
+        values = image.gather(2, position.unsqueeze(1).expand(n, c, position.shape[1]))
         part = values * (weight * valid.to(input.dtype)).unsqueeze(1)
         y = part if y is None else y + part
     return y.reshape(n, c, *out)
@@ -169,11 +169,11 @@ def declare(n: int) -> Any:
         interpolation_mode: int,
         padding_mode: int,
         align_corners: bool,
-        wanted: tuple,
+        output_mask: tuple,
     ):
         mode, padding = MODES[interpolation_mode], PADDINGS[padding_mode]
         return xp.grid_sample_gradients(
-            grad_output, input, grid, mode, padding, align_corners, wanted
+            grad_output, input, grid, mode, padding, align_corners, output_mask
         )
 
     def rule(
@@ -223,15 +223,15 @@ def grid_sample(
     input: Array, grid: Array, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ):  # fmt: skip
-    """`input` (N, C, H, W) read at the places `grid` (N, h, w, 2): (N, C, h, w); or one dimension more.
+    """`input` (N, C, H, W) read at the positions `grid` (N, h, w, 2): (N, C, h, w); or one dimension more.
 
-    A place is (x, y) from -1 to 1, where these are the centres of the corner pixels under
+    A position is (x, y) from -1 to 1, where these are the centres of the corner pixels under
     `align_corners`, else their outer edges. `mode`: "bilinear", "nearest", "bicubic" (4-d input).
     `padding_mode`: outside there are zeros, the border, or the image mirrored ("reflection").
 
     >>> import rushlight as torch
-    >>> image, place = torch.arange(4.0).view(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)
-    >>> torch.nn.functional.grid_sample(image, place, align_corners=False)
+    >>> image, position = torch.arange(4.0).view(1, 1, 2, 2), torch.zeros(1, 1, 1, 2)
+    >>> torch.nn.functional.grid_sample(image, position, align_corners=False)
     tensor([[[[1.5000]]]])
     """
     check_tensor("grid_sample", input)
@@ -254,7 +254,7 @@ def grid_sample(
 
 @op(method=False, out=False)
 def affine_grid_generator(xp, theta: Array, size: Ints, align_corners: bool):
-    """The places that affine maps `theta` give a regular grid over `size`: see `affine_grid`."""
+    """The positions that affine maps `theta` give a regular grid over `size`: see `affine_grid`."""
     if size[0] != theta.shape[0]:
         n = len(size) - 1
         raise RuntimeError(

@@ -102,8 +102,8 @@ def cross_entropy_loss(
 
     Intermediates: log(sum(exp(x))) over the classes (N, *), and the number that the sum of losses was divided by.
     """
-    losses, sums, facts = xp.cross_entropy(input, target, weight, ignore_index, label_smoothing)
-    found = xp.entropy_total(facts, reduction == "mean", input.dtype)
+    losses, sums, totals = xp.cross_entropy(input, target, weight, ignore_index, label_smoothing)
+    found = xp.entropy_total(totals, reduction == "mean", input.dtype)
     if found is None:
         c = input.shape[1]
         bad = target[(target != ignore_index) & ((target < 0) | (target >= c))][0]
@@ -165,30 +165,30 @@ def in_one(input: Any, target: Any, weight: Any) -> bool:
     )
 
 
-def check_classes(shape: tuple, places: tuple) -> None:
-    """The shape of the classes `places` beside that of their likelihoods."""
+def check_classes(shape: tuple, target: tuple) -> None:
+    """The shape of the classes `target` beside that of their likelihoods."""
     if not shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
-    if len(shape) == 1 and len(places) == 1 and places != (1,):
+    if len(shape) == 1 and len(target) == 1 and target != (1,):
         raise ValueError(
-            f"For 1D input, 1D target must have size 1, but got target size: {places[0]}"
+            f"For 1D input, 1D target must have size 1, but got target size: {target[0]}"
         )
-    if len(shape) > 1 and shape[:1] != places[:1]:
+    if len(shape) > 1 and shape[:1] != target[:1]:
         raise ValueError(
             f"Expected input batch_size ({shape[0]}) to match target batch_size "
-            f"({places[0] if places else 0})."
+            f"({target[0] if target else 0})."
         )
-    if len(shape) < 3 and len(places) > 1:
+    if len(shape) < 3 and len(target) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if len(shape) == 4 and len(places) != 3:
+    if len(shape) == 4 and len(target) != 3:
         raise RuntimeError(
             "only batches of spatial targets supported (3D tensors) but got targets of dimension: "
-            f"{len(places)}"
+            f"{len(target)}"
         )
-    if len(shape) == 4 and shape[2:] != places[1:]:
-        raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(places)}")
-    if len(shape) > 2 and shape[2:] != places[1:]:
-        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(places)}")
+    if len(shape) == 4 and shape[2:] != target[1:]:
+        raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
+    if len(shape) > 2 and shape[2:] != target[1:]:
+        raise RuntimeError(f"Expected target size {[shape[0], *shape[2:]]}, got {list(target)}")
 
 
 def class_weights(weight: Any, shape: tuple) -> Any:

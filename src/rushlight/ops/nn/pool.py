@@ -1,7 +1,7 @@
 """Pooling: maxima, averages and power averages over windows, in one to three dimensions.
 
 Two and three dimensions have operators; one dimension is two with a height of 1. The gradient of a
-maximum goes to its place in the input, and the operators that add at places and take from places are
+maximum goes to its position in the input, and the operators that add at indices and take from indices are
 each other's gradients; so are the sums over windows and their transposes.
 """
 
@@ -175,25 +175,25 @@ def channels_last_steps(shape: Ints, size: int) -> Ints:
     return tuple([s * size for s in geometry.channels_last_strides(shape)])
 
 
-# -- places ----------------------------------------------------------------------------------------
+# -- indices -----------------------------------------------------------------------------------------
 
 
 @op(where="internal", node="MaxPoolBackwardBackward0")
-def add_places(xp, input: Array, indices: Array, sizes: Ints):
+def add_at_indices(xp, input: Array, indices: Array, sizes: Ints):
     """Zeros of `sizes` with `input` added at `indices`, which count through each plane: channels last as these are."""
     last = not indices.flags.c_contiguous and is_channels_last(indices)
-    return placed(xp, xp.add_at_places(input, indices, sizes), last)
+    return placed(xp, xp.add_at_indices(input, indices, sizes), last)
 
 
 @op(where="internal", node="MaxPoolBackwardBackward0")
-def pick_places(xp, input: Array, indices: Array, n: int):
+def take_at_indices(xp, input: Array, indices: Array, n: int):
     """`input` at `indices`, which count through each plane of the last `n` dimensions."""
-    return xp.take_places(input, indices, n)
+    return xp.take_at_indices(input, indices, n)
 
 
-add_places.grad(input=lambda g, indices, sizes: pick_places(g, indices, len(sizes)))
-pick_places.grad(
-    input=lambda g, indices, input_shape, n: add_places(
+add_at_indices.grad(input=lambda g, indices, sizes: take_at_indices(g, indices, len(sizes)))
+take_at_indices.grad(
+    input=lambda g, indices, input_shape, n: add_at_indices(
         g, indices, input_shape[len(input_shape) - n :]
     )
 )
@@ -208,14 +208,14 @@ def last_node(name: str, n: int) -> str:
 
 
 def declare_max_pool(n: int) -> tuple:
-    """The operators of max pooling in `n` dimensions: the maxima alone, and with their places."""
+    """The operators of max pooling in `n` dimensions: the maxima alone, and with their indices."""
     name = f"max_pool{n}d"
     node = last_node(f"MaxPool{n}DWithIndices", n)
 
     @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
     def indexed(xp, input: Array, windows: Windows):
         x, last = regular(xp, input, lines=n == 1)
-        return tuple(placed(xp, a, last) for a in xp.max_pool_places(x, windows))
+        return tuple(placed(xp, a, last) for a in xp.max_pool_indices(x, windows))
 
     @op(where="internal", name=name, node=node, intermediates=("indices",))
     def values(xp, input: Array, windows: Windows, keep: bool):
@@ -225,7 +225,7 @@ def declare_max_pool(n: int) -> tuple:
         return placed(xp, xp.max_pool(x, windows), last), None
 
     for each in (values, indexed):
-        each.grad(input=lambda g, indices, windows: add_places(g, indices, windows.sizes))
+        each.grad(input=lambda g, indices, windows: add_at_indices(g, indices, windows.sizes))
     return values, indexed
 
 
@@ -303,7 +303,7 @@ def declare_max_pool_functions(n: int, meaning: str) -> Any:
         )
 
     @composite(
-        name=f"{name}_with_indices", doc=f"`{name}` with the place of each maximum.",
+        name=f"{name}_with_indices", doc=f"`{name}` with the index of each maximum.",
         where="" if n == 1 else "nn.functional", method=False, out=False,
     )  # fmt: skip
     def with_indices(
@@ -316,14 +316,14 @@ def declare_max_pool_functions(n: int, meaning: str) -> Any:
 
 
 max_pool1d = declare_max_pool_functions(
-    1, f"The maximum of each window of {SHAPES[1]}; with `return_indices` also its place."
+    1, f"The maximum of each window of {SHAPES[1]}; with `return_indices` also its index."
 )
 max_pool2d = declare_max_pool_functions(
     2,
     """The maximum of each window of (N, C, H, W) or (C, H, W).
 
     `stride` is `kernel_size` by default. Padding counts as lower than any number. With
-    `return_indices` also the place of each maximum, row * W + column. RuntimeError where no window
+    `return_indices` also the index of each maximum, row * W + column. RuntimeError where no window
     fits. The gradient goes to the first maximum of a window.
 
     >>> import rushlight as torch

@@ -174,8 +174,8 @@ def recurrent_layer_rule(
         else:
             y, last = through_packed(step, x, sizes, states, [*inputs[1:5], None], reverse)
         g = (g_result, g_h, g_c)[: 1 + len(states)]
-        wanted = [t for t, need in zip(inputs, needs, strict=True) if need]
-        found = iter(grad((y, *last), wanted, g, create_graph=recording, allow_unused=True))
+        expected = [t for t, need in zip(inputs, needs, strict=True) if need]
+        found = iter(grad((y, *last), expected, g, create_graph=recording, allow_unused=True))
     return tuple(next(found) if need else None for need in needs)
 
 
@@ -296,9 +296,9 @@ gru = network("gru", gru_step, "Gated recurrent units (Cho et al. 2014)." + FORM
 
 
 def check_step(input: Any, states: tuple, w_ih: Any, w_hh: Any) -> None:
-    rows, features, wanted = input._array.shape[0], input._array.shape[1], w_ih._array.shape[1]
-    if features != wanted:
-        raise RuntimeError(f"input has inconsistent input_size: got {features} expected {wanted}")
+    rows, features, expected = input._array.shape[0], input._array.shape[1], w_ih._array.shape[1]
+    if features != expected:
+        raise RuntimeError(f"input has inconsistent input_size: got {features} expected {expected}")
     size = w_hh._array.shape[1]
     for k, h in enumerate(states):
         have, own = h._array.shape[0], h._array.shape[1]

@@ -91,8 +91,8 @@ def loss_of(
     elements: Any, total: Any, input: Any, target: Any, reduction: str, *numbers: Any
 ) -> Any:
     """The losses of the elements as they are, or reduced, where they can be by their `reduced_form`, `total`."""
-    alike = input.dtype is target.dtype and input.shape == target.shape
-    one = alike and input.dtype.is_floating_point and input.numel()
+    matching = input.dtype is target.dtype and input.shape == target.shape
+    one = matching and input.dtype.is_floating_point and input.numel()
     if (
         not one
         or reduction not in ("mean", "sum")

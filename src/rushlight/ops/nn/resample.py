@@ -40,12 +40,12 @@ def check(name: str, a: np.ndarray, out: Ints) -> None:
 
 def sizes_error(a: np.ndarray, out: Ints) -> None:
     letters = "DHW"[3 - len(out) :]
-    given, wanted = (
+    given, size_and_factors = (
         ", ".join(f"{c}: {m}" for c, m in zip(letters, sizes, strict=True))
         for sizes in (a.shape[2:], out)
     )
     raise RuntimeError(
-        f"Input and output sizes should be greater than 0, but got input ({given}) output ({wanted})"
+        f"Input and output sizes should be greater than 0, but got input ({given}) output ({size_and_factors})"
     )
 
 
@@ -148,7 +148,7 @@ def interpolate(
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     shape = tuple(input.shape)[2:]
-    size, factors = wanted(shape, size, scale_factor)
+    size, factors = size_and_factors(shape, size, scale_factor)
     if recompute_scale_factor:
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
@@ -182,7 +182,7 @@ def interpolate(
     return operator(input, size, bool(align_corners), factors)
 
 
-def wanted(shape: Ints, size: Any, scale_factor: Any) -> tuple[Ints | None, tuple | None]:
+def size_and_factors(shape: Ints, size: Any, scale_factor: Any) -> tuple[Ints | None, tuple | None]:
     """(output sizes, factors), one of them None, as one of `size` and `scale_factor` is."""
     if size is not None:
         if not isinstance(size, (tuple, list)):

@@ -167,7 +167,7 @@ def declare_extreme(name: str, most: str, size: str, examples: tuple[str, str, s
     counts as {size}. int64: [n, m] over `dim=1` gives [n], with `keepdim` [n, 1]. IndexError where there is nothing to choose from.{shown(examples[2])}"""
 
     @op(name=arg_name, doc=meaning)
-    def place(xp, input: Array, dim: int | None = None, keepdim: bool = False):
+    def argument(xp, input: Array, dim: int | None = None, keepdim: bool = False):
         over = arg_axis(arg_name, input, dim)
         return getattr(xp, arg_name)(input, over, keepdim)
 

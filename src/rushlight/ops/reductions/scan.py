@@ -1,4 +1,4 @@
-"""Running reductions: the sum, product, ... of everything up to each place along one dimension."""
+"""Running reductions: the sum, product, ... of everything up to each position along one dimension."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tensor = Any  # annotation only
 
 @op(inplace=True)
 def cumsum(xp, input: Array, dim: int, *, dtype: DType | None = None):
-    """The sum of the elements up to each place along `dim`. Integers and bool give int64.
+    """The sum of the elements up to each position along `dim`. Integers and bool give int64.
 
     Floats accumulate in float64 (float16 and bfloat16 in float32), as PyTorch's do on a CPU.
 
@@ -28,7 +28,7 @@ def cumsum(xp, input: Array, dim: int, *, dtype: DType | None = None):
 
 
 def from_the_end(g: Tensor, dim: int) -> Tensor:
-    """The sum of the elements from each place on."""
+    """The sum of the elements from each position on."""
     return g if not g.ndim or g.shape[dim] <= 1 else g.flip(dim).cumsum(dim).flip(dim)
 
 
@@ -37,7 +37,7 @@ cumsum.grad(input=lambda g, dim, input_dtype: from_the_end(g, dim).to(input_dtyp
 
 @op(inplace=True)
 def cumprod(xp, input: Array, dim: int, *, dtype: DType | None = None):
-    """The product of the elements up to each place along `dim`. Integers and bool give int64.
+    """The product of the elements up to each position along `dim`. Integers and bool give int64.
 
     Floats accumulate in float64 (float16 and bfloat16 in float32), as PyTorch's do on a CPU.
 
@@ -50,7 +50,7 @@ def cumprod(xp, input: Array, dim: int, *, dtype: DType | None = None):
 
 @by_elements
 def cumprod_backward(g: Tensor, input: Tensor, result: Tensor, dim: int, dtype: Any) -> Tensor:
-    """Without zeros: the sum from each place on of g * result, divided by input.
+    """Without zeros: the sum from each position on of g * result, divided by input.
 
     With zeros, quadratic: row k of a matrix of running products has its element k replaced by 1.
     """
@@ -87,7 +87,7 @@ def seen_on_arrays(xp: Any, g: Any, input_shape: tuple, indices: Any, dim: int) 
 
 
 def declare_extreme(name: str, extreme: str, example: str) -> None:
-    meaning = f"""(values, indices): the {extreme} up to each place along `dim`, and where it last was.
+    meaning = f"""(values, indices): the {extreme} up to each position along `dim`, and where it last was.
 
     >>> import rushlight as torch
     >>> {example}
@@ -112,7 +112,7 @@ declare_extreme(
 
 @op()
 def logcumsumexp(xp, input: Array, dim: int):
-    """The logarithm of the sum of e**input up to each place along `dim`, without overflow.
+    """The logarithm of the sum of e**input up to each position along `dim`, without overflow.
 
     >>> import rushlight as torch
     >>> torch.tensor([1000.0, 1000.0]).logcumsumexp(0)
@@ -126,7 +126,7 @@ def logcumsumexp(xp, input: Array, dim: int):
 
 
 def logcumsumexp_backward(g: Tensor, input: Tensor, result: Tensor, dim: int) -> Tensor:
-    """The sum from each place on of g * exp(input - result), kept in logarithms."""
+    """The sum from each position on of g * exp(input - result), kept in logarithms."""
     if not input.ndim or not input.shape[dim]:
         return g
 

@@ -111,15 +111,15 @@ topk.grad(
 
 @op(where="_all", name="unique", outputs=("values", "inverse", "counts"), node="Unique2Backward0")
 def unique_parts(
-    xp, input: Array, dim: int | None, consecutive: bool, places: bool, lengths: bool = True
+    xp, input: Array, dim: int | None, consecutive: bool, indices: bool, lengths: bool = True
 ):
-    """(values, inverse, counts); the inverse only with `places`, counts with `lengths`, else any array."""
+    """(values, inverse, counts); the inverse only with `indices`, counts with `lengths`, else any array."""
     if input.dtype.kind == "c":
         raise NotImplementedError(
             f"\"unique\" not implemented for '{dtypes.OF[input.dtype].scalar_name}': no order"
         )
     if dim is None:
-        return xp.unique(input, consecutive, places, lengths)
+        return xp.unique(input, consecutive, indices, lengths)
     over = geometry.wrap_dim(dim, input.ndim, wrap_scalar=False)
     if not input.size:
         empty = [d for d, n in enumerate(input.shape) if not n]
@@ -137,7 +137,7 @@ def unique_parts(
 unique_parts.grad(input=no_derivative("_unique2"))
 
 
-def wanted(parts: tuple, inverse: Bool, counts: Bool) -> Any:
+def requested(parts: tuple, inverse: Bool, counts: Bool) -> Any:
     picked = (parts[0], *parts[1:2] * bool(inverse), *parts[2:] * bool(counts))
     return picked if len(picked) > 1 else picked[0]
 
@@ -157,7 +157,7 @@ def unique(
     (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
     """
     parts = unique_parts(input, dim, False, return_inverse, return_counts)
-    return wanted(parts, return_inverse, return_counts)
+    return requested(parts, return_inverse, return_counts)
 
 
 @public(method=True, overridable=True)
@@ -171,7 +171,7 @@ def unique_consecutive(
     tensor([1, 2, 1])
     """
     parts = unique_parts(input, dim, True, return_inverse, return_counts)
-    return wanted(parts, return_inverse, return_counts)
+    return requested(parts, return_inverse, return_counts)
 
 
 # -- searching -------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ SOUGHT = FLOATING | {I32, I64}
 
 
 def _search_in_one_row(boundaries: Any, input: Any, right: Any, out_int32: Any) -> Tensor | None:
-    """The places in one row, of plain row-major tensors of one dtype; None for anything else."""
+    """The indices in one row, of plain row-major tensors of one dtype; None for anything else."""
     seq, a = getattr(boundaries, "_array", None), getattr(input, "_array", None)
     if seq.__class__ is not ndarray or a.__class__ is not ndarray or active.modes:
         return None

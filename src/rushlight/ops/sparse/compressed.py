@@ -322,10 +322,10 @@ def flipped(input: Tensor) -> Tensor:
 
 
 def permute(input: Tensor, dims: Any) -> Tensor:
-    wanted = geometry.wrap_dims(tuple(dims), input.ndim)
-    if wanted not in ((0, 1), (1, 0)):
+    dims_given = geometry.wrap_dims(tuple(dims), input.ndim)
+    if dims_given not in ((0, 1), (1, 0)):
         sparse.refuse("permute", Compressed.backend)
-    return transpose(input, 0, wanted[0], "PermuteBackward0")
+    return transpose(input, 0, dims_given[0], "PermuteBackward0")
 
 
 def select(input: Tensor, dim: int, index: int) -> Tensor:

@@ -47,7 +47,7 @@ class _InfiniteConstantSampler(Sampler):
 def check_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool, method: str
 ) -> None:
-    """ValueError where what a loader is told about its workers does not go together."""
+    """ValueError where the options of a loader about workers contradict each other."""
     if num_workers < 0:
         raise ValueError(
             "num_workers option should be non-negative; use num_workers=0 to disable "

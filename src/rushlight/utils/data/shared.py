@@ -149,7 +149,7 @@ class Arena:
         shape = (len(arrays), *first.shape)
         return _wrap(np.stack(arrays, out=part.view(first.dtype).reshape(shape)))
 
-    def place(self, content: np.ndarray) -> tuple[int, int, int] | None:
+    def store(self, content: np.ndarray) -> tuple[int, int, int] | None:
         """The location (block number, offset, length) of the bytes in shared memory; copies them there if needed."""
         n, address = content.size, storage.address(content)
         if not n:
@@ -211,10 +211,10 @@ class Blocks:
         finally:
             os.close(descriptor)
 
-    def buffers(self, places: list[tuple[int, int, int]]) -> list[np.ndarray]:
+    def buffers(self, locations: list[tuple[int, int, int]]) -> list[np.ndarray]:
         """The bytes at these locations, in the memory that the worker wrote to."""
         made = []
-        for number, offset, n in places:
+        for number, offset, n in locations:
             # An array for each: its storage then starts at the tensor and has the tensor's size.
             part = np.frombuffer(self.memory[number], np.uint8, n, offset)
             gone = self.gone
@@ -309,22 +309,22 @@ def _tensor(content: Any, name: str, shape: tuple, strides: Any, grad: bool) -> 
 
 def dumps(data: Any, arena: Arena | None) -> tuple[bytes, list[tuple[int, int, int]]]:
     """The message for a batch, and the locations of its arrays in shared memory."""
-    places: list[tuple[int, int, int]] = []
+    locations: list[tuple[int, int, int]] = []
 
     def in_message(buffer: pickle.PickleBuffer) -> bool:
-        place = None
+        location = None
         if arena is not None:
-            place = (
-                arena.place(np.frombuffer(buffer.raw(), np.uint8)) if buffer.raw().nbytes else None
+            location = (
+                arena.store(np.frombuffer(buffer.raw(), np.uint8)) if buffer.raw().nbytes else None
             )
-        if place is None:
+        if location is None:
             return True
-        places.append(place)
+        locations.append(location)
         return False
 
     stream = io.BytesIO()
     _Pickler(stream, 5, buffer_callback=in_message).dump(data)
-    return stream.getvalue(), places
+    return stream.getvalue(), locations
 
 
 def loads(message: bytes, buffers: list[np.ndarray]) -> Any:

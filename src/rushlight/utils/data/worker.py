@@ -281,7 +281,7 @@ class ProcessChannel:
 
         epoch, number, outcome, data = answer
         try:
-            message, places = shared.dumps(data, self.arena)
+            message, locations = shared.dumps(data, self.arena)
         except BaseException:
             if self.arena is not None:
                 self.arena.finish(False)
@@ -290,10 +290,10 @@ class ProcessChannel:
         dropped: list = []
         descriptors: list = []
         if self.arena is not None:
-            self.arena.finish(bool(places))
+            self.arena.finish(bool(locations))
             new, dropped, descriptors = self.arena.news()
         try:
-            head = (epoch, number, outcome, message, places, new, dropped)
+            head = (epoch, number, outcome, message, locations, new, dropped)
             self.connection.send_bytes(pickle.dumps(head, 5))
             if descriptors:
                 import socket

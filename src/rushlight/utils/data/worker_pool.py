@@ -114,7 +114,7 @@ class Processes:
     def _receive(self, worker: int) -> None:
         import pickle
 
-        epoch, number, outcome, message, places, new, dropped = pickle.loads(
+        epoch, number, outcome, message, locations, new, dropped = pickle.loads(
             self.connections[worker].recv_bytes()
         )
         blocks = self.blocks[worker]
@@ -134,7 +134,7 @@ class Processes:
             for (block, size), descriptor in zip(new, descriptors, strict=True):
                 blocks.add(block, size, descriptor)
         blocks.forget(dropped)
-        buffers = blocks.buffers(places)
+        buffers = blocks.buffers(locations)
         self.inbox.append(Answer(worker, epoch, number, outcome, lambda: loads(message, buffers)))
 
     def failed_workers(self) -> dict[int, str]:

@@ -50,17 +50,17 @@ def write_embedding(
     if header and metadata is not None and len(header) != len(metadata[0]):
         raise AssertionError("len of header must be equal to the number of columns in metadata")
     inner = folder(tag, step)
-    place = os.path.join(root, *inner.split("/"))
-    os.makedirs(place, exist_ok=True)
+    directory = os.path.join(root, *inner.split("/"))
+    os.makedirs(directory, exist_ok=True)
     info = EmbeddingInfo(tensor_name=f"{tag}:{step:05d}", tensor_path=f"{inner}/tensors.tsv")
-    _table(place, "tensors.tsv", vectors.tolist())
+    _table(directory, "tensors.tsv", vectors.tolist())
     if metadata is not None:
         rows = [header, *metadata] if header else [[label] for label in metadata]
-        _table(place, "metadata.tsv", rows)
+        _table(directory, "metadata.tsv", rows)
         info.metadata_path = f"{inner}/metadata.tsv"
     if label_img is not None:
         pictures = make_np(label_img)
-        _sprite(place, pictures)
+        _sprite(directory, pictures)
         info.sprite.image_path = f"{inner}/sprite.png"
         info.sprite.single_image_dim.extend([pictures.shape[3], pictures.shape[2]])
     config.embeddings.append(info)
@@ -68,12 +68,12 @@ def write_embedding(
         file.write(text_format.MessageToString(config))
 
 
-def _table(place: str, name: str, rows: list) -> None:
-    with open(os.path.join(place, name), "w", encoding="utf-8", newline="\n") as file:
+def _table(directory: str, name: str, rows: list) -> None:
+    with open(os.path.join(directory, name), "w", encoding="utf-8", newline="\n") as file:
         file.writelines("\t".join(map(str, row)) + "\n" for row in rows)
 
 
-def _sprite(place: str, pictures: np.ndarray) -> None:
+def _sprite(directory: str, pictures: np.ndarray) -> None:
     """Write all images into one square image, from which the projector cuts them; values are 0 to 1."""
     from PIL import Image
 
@@ -81,4 +81,4 @@ def _sprite(place: str, pictures: np.ndarray) -> None:
     square = np.zeros((arranged.shape[1], arranged.shape[1], 3))
     square[: len(arranged)] = arranged
     image = Image.fromarray((square * 255).clip(0, 255).astype(np.uint8))
-    image.save(os.path.join(place, "sprite.png"), format="PNG")
+    image.save(os.path.join(directory, "sprite.png"), format="PNG")

@@ -82,7 +82,7 @@ class MNIST(SplitDataset):
             )
         return images, labels.long()
 
-    def _place(self, name: str) -> str | None:
+    def _path(self, name: str) -> str | None:
         for each in (name.removesuffix(".gz"), name):
             path = os.path.join(self.raw_folder, each)
             if os.path.isfile(path):
@@ -90,7 +90,7 @@ class MNIST(SplitDataset):
         return None
 
     def _read(self, name: str, md5: str) -> Tensor:
-        path = self._place(name)
+        path = self._path(name)
         assert path is not None
         if path.endswith(".gz") and not check_md5(path, md5):
             raise RuntimeError(f"{path} is corrupted: its MD5 is not {md5}")
@@ -117,12 +117,12 @@ class MNIST(SplitDataset):
         return {name: i for i, name in enumerate(self.classes)}
 
     def _check_exists(self) -> bool:
-        return all(self._place(name) for name, _ in self.resources)
+        return all(self._path(name) for name, _ in self.resources)
 
     def download(self) -> None:
         """Fetch and unpack the files that are missing; RuntimeError when no mirror gives one."""
         for name, md5 in self.resources:
-            if self._place(name):
+            if self._path(name):
                 continue
             errors = []
             for mirror in self.mirrors:

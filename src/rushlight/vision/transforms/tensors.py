@@ -79,9 +79,9 @@ def pad(img: Tensor, sides: Sequence[int], fill: Any, mode: str) -> Tensor:
         return F.pad(img, [left, right, top, bottom], value=value)
     h, w = img.shape[-2:]
     for dim, n, before, after in ((-2, h, top, bottom), (-1, w, left, right)):
-        places = np.pad(np.arange(n), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]
-        places = places[max(-before, 0) : len(places) - max(-after, 0)]
-        img = img.index_select(dim, torch.from_numpy(places))
+        indices = np.pad(np.arange(n), (max(before, 0), max(after, 0)), mode=mode)  # type: ignore[call-overload]  # NumPy lists its modes one by one
+        indices = indices[max(-before, 0) : len(indices) - max(-after, 0)]
+        img = img.index_select(dim, torch.from_numpy(indices))
     return img
 
 
