@@ -998,3 +998,18 @@ def streams_of_numpy_made_inside():
 @program
 def generators_made_inside():
     return draws(lambda n: torch.Generator().manual_seed(n), lambda g: torch.rand(4, generator=g))
+
+
+@program
+def split_between_a_view_and_a_write_that_gives_its_base_a_history():
+    w = torch.ones(4, requires_grad=True)
+
+    def f(x):
+        y = x * 2
+        v, rest, t = y[0], y.view(-1)[4:], y.t()
+        s = norm(x)
+        v.mul_(w)
+        rest.add_(s)
+        return y, v, t
+
+    return f, rows()

@@ -103,7 +103,8 @@ AS_WRITTEN = frozenset(
     "split_in_loops_over_iterators_of_others numbers_that_change_beside_arrays "
     "split_where_an_object_is_in_a_list_that_is_needed lists_that_hold_themselves results_that_hold_themselves "
     "second_derivatives_through_parts sparse_gradients gradients_that_are_kept_behind_other_results "
-    "hooks_behind_a_split gradients_of_tensors_with_a_history_behind_a_split".split()
+    "hooks_behind_a_split gradients_of_tensors_with_a_history_behind_a_split "
+    "split_between_a_view_and_a_write_that_gives_its_base_a_history".split()
 )
 
 

@@ -242,3 +242,51 @@ def test_an_exception_that_the_function_handles_behind_cleared_gradients():
         torch.manual_seed(0)
         found.append([g(torch.tensor([k])).item() for k in (0, 1, 2, 5, 1, 5, 7)])
     assert found[0] == found[1]
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def unrecorded(x):
+    with torch.no_grad():
+        return x[0]
+
+
+VIEWS = {  # that refuse recorded writes
+    "chunk": lambda x: x.chunk(2)[0],
+    "split": lambda x: x.split(1)[1],
+    "unbind": lambda x: x.unbind(0)[0],
+    "a view of one of several": lambda x: x.split(1)[0][0],
+    "made under no_grad": unrecorded,
+    "a custom function": Same.apply,
+}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_that_refuse_writes_do_so_behind_a_program(name, recorded):
+    w = torch.ones(3, requires_grad=True)
+
+    def made(x):
+        return VIEWS[name](x * (w if recorded else 2))
+
+    def split(x):
+        p = made(x)
+        np.sum(x.numpy())
+        p.add_(w)
+        return p
+
+    def outside(f):
+        return lambda x: f(x).add_(w)
+
+    for f in (split, torch.compile(split), outside(made), outside(torch.compile(made))):
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="is being modified inplace"):
+                f(torch.ones(2, 3))

@@ -14,7 +14,7 @@ from rushlight._backends import complex32
 from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, node_and_output, stale, version_of
 from rushlight.autograd.state import thread, unreached
-from rushlight.autograd.views import edge_of
+from rushlight.autograd.views import DEFAULT, View, edge_of
 from rushlight.compiler.capture.consumed import consumed, ended_at, kind_of, saving_nodes
 from rushlight.compiler.capture.guards import Apart, derivable, evaluate, sharing
 from rushlight.compiler.capture.recording import Segment
@@ -31,6 +31,7 @@ from rushlight.compiler.capture.templates import (
 )
 from rushlight.compiler.lowering import lowering
 from rushlight.compiler.partial_backward import Backward
+from rushlight.compiler.results import bump, view_that_refuses, view_without_history, watched
 from rushlight.compiler.rollback import TakesBack
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.fx import Graph
@@ -122,19 +123,6 @@ def laid_out(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) ->
         )
     a[...] = 0 if g is None else g._array
     return a
-
-
-def watched(t: Tensor) -> tuple[Tensor, int]:
-    """A tensor that knows of the writes to the memory of another, whose history it does not hold, and how many there were."""
-    alias = _wrap(t._array)
-    alias._counter = version_of(t)
-    return alias, alias._counter.n
-
-
-def bump(t: Tensor, times: int) -> None:
-    """Count writes to the memory of a tensor."""
-    if t._counter is not INFERENCE:
-        version_of(t).n += times
 
 
 class Program:
@@ -483,12 +471,7 @@ class Program:
                 self.inference(name, t.tensor)
                 if (counter := t.tensor._counter) not in (None, INFERENCE) and counter.n:
                     self.lines.append(f"bump({name}, {counter.n})")
-                if make == "_wrap" and t.tensor.requires_grad:
-                    nr = next(k for k, r in enumerate(self.results) if r.tensor is t.tensor)
-                    self.lines.append(
-                        f"{name}._edge = "
-                        + (f"Output(node, {nr})" if len(self.results) > 1 else "node")
-                    )
+                self.history(name, t, recorded=make == "_wrap" and t.tensor.requires_grad)
             return name
         if isinstance(t, Viewed):
             name = self.made.get(id(t.tensor))
@@ -530,6 +513,21 @@ class Program:
         name = self.made[id(t.origin)] = f"t{len(self.made)}"
         self.lines.append(f"{name} = {code}")
         return name
+
+    def history(self, name: str, t: Made, *, recorded: bool) -> None:
+        """Give a result its history, and make it a view where it was one that a write gives a history, or that may not be
+        written to."""
+        if recorded:
+            nr = next(k for k, r in enumerate(self.results) if r.tensor is t.tensor)
+            edge = f"Output(node, {nr})" if len(self.results) > 1 else "node"
+            self.lines.append(f"{name}._edge = {edge}")
+        kind = t.tensor._edge.kind if t.tensor._edge.__class__ is View else DEFAULT
+        if t.base is not None:
+            self.names["view_without_history"] = view_without_history
+            self.lines.append(f"view_without_history({name}, {self.expression(t.base)}, {kind})")
+        elif kind != DEFAULT:
+            self.names["view_that_refuses"] = view_that_refuses
+            self.lines.append(f"view_that_refuses({name}, {kind})")
 
     def inference(self, name: str, t: Tensor) -> None:
         """Make a result one of inference mode where it was one, and none elsewhere."""

@@ -25,10 +25,10 @@ class Outside:
 
 
 class Made:
-    """A tensor that a program makes; the same object wherever it stands."""
+    """A tensor that a program makes; the same object wherever it stands. `base`: what it is a view of, without a history."""
 
-    def __init__(self, value: Value, t: Tensor) -> None:
-        self.value, self.tensor = value, t
+    def __init__(self, value: Value, t: Tensor, base: Made | None = None) -> None:
+        self.value, self.tensor, self.base = value, t, base
 
 
 class Viewed:
@@ -116,6 +116,18 @@ def made_in(t: Any) -> Iterator[Made]:
         yield from [part for part in container.parts if isinstance(part, Made)]
 
 
+def base_of(r: Recorder, t: Tensor) -> Made | None:
+    """The base of a view that the function made, where both have no history: a write may give them one."""
+    if t._edge.__class__ is not View or t.requires_grad:
+        return None
+    base = t._edge.base
+    found = r.value_of(base)
+    if found is None or found.graph is None or type(base) is not Tensor:
+        return None
+    made = template(r, base)
+    return made if isinstance(made, Made) else None
+
+
 def template(r: Recorder, v: Any) -> Any:
     """What stands for a value in each run. `Stop` where nothing can."""
     c = r.capture
@@ -150,7 +162,7 @@ def template(r: Recorder, v: Any) -> Any:
             ):
                 raise Stop("a view of a view, or without its history, that is kept")
             return Viewed(v, Outside(base.expression))
-        return Made(found, v)
+        return Made(found, v, base_of(r, v))
     if v.__class__ is slice:
         parts = [template(r, x) for x in (v.start, v.stop, v.step)]
         return Container(slice, parts, None, v)
