@@ -919,6 +919,26 @@ def test_the_report_tells_lines_kernels_and_memory():
     assert fused.source.splitlines()[1] in found.report()
 
 
+def test_maxima_are_found_before_they_are_rectified():
+    conv = torch.nn.Conv2d(1, 4, 3)
+
+    def step(x):
+        y = torch.nn.functional.max_pool2d(conv(x).relu(), 2)
+        y.sum().backward()
+        return y
+
+    x = torch.randn(2, 1, 10, 10)
+    y = step(x)
+    expected = [p.grad.clone() for p in conv.parameters()]
+    conv.zero_grad()
+    done = [op for k in torch._dynamo.explain(step)(x).kernels() for op in k.operators]
+    assert done.index("internal_max_pool2d") < done.index("relu")
+    conv.zero_grad()
+    assert torch.equal(torch.compile(step)(x), y)
+    for p, g in zip(conv.parameters(), expected, strict=True):
+        torch.testing.assert_close(p.grad, g)
+
+
 def test_the_report_changes_nothing():
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)

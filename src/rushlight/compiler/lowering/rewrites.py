@@ -51,7 +51,7 @@ def pool_first(graph: Graph, pool: Node) -> None:
     backward = [n for n in relu.users if n is not pool]
     scattered = [n.args[0] for n in backward]
     known = len(values) == 1 and all_are(backward, "relu_backward")
-    known = known and all_are(places, "internal_add_places") and set(scattered) == set(places)
+    known = known and all_are(places, "internal_add_at_indices") and set(scattered) == set(places)
     if not known or any(len(n.users) != 1 or n.args[0] in taken(pool, 1) for n in places):
         return
     pool.args = (relu.args[0], *pool.args[1:])
