@@ -919,6 +919,18 @@ def test_the_report_tells_lines_kernels_and_memory():
     assert fused.source.splitlines()[1] in found.report()
 
 
+def test_the_report_measures_losses_that_take_probabilities():
+    decode = torch.nn.Sequential(torch.nn.Linear(8, 800), torch.nn.Linear(800, 9))
+
+    def step(x):
+        odds = decode(x).exp()
+        y = odds / (odds + 1)
+        return torch.nn.functional.binary_cross_entropy(y, torch.ones_like(y))
+
+    kernels = torch._dynamo.explain(step)(torch.rand(5, 8)).kernels()
+    assert any("binary_cross_entropy" in op for k in kernels for op in k.operators)
+
+
 def test_maxima_are_found_before_they_are_rectified():
     conv = torch.nn.Conv2d(1, 4, 3)
 

@@ -106,7 +106,7 @@ def example(node: Node) -> Any:
     t = node.meta["val"]
     made = rushlight.empty_strided(t.shape, t.stride(), dtype=t.dtype)
     if made.is_floating_point():
-        made.fill_(0.5)
+        made.fill_(0.01)
     else:
         made.zero_()
     return made._array
