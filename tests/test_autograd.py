@@ -1144,6 +1144,28 @@ def test_next_functions_leave_out_what_never_has_a_gradient(f, seen):
     assert len(got[0]) == len(seen)
 
 
+def test_next_functions_of_a_function_are_those_of_its_tensors():
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, name, x, factor, y):
+            return x * factor + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, 2 * g, None, None
+
+    x, y, got = torch.rand(2, requires_grad=True), torch.rand(2), []
+    r = Scaled.apply("by", x, 2, y)
+    (into_x, _), (into_y, _) = r.grad_fn.next_functions
+    assert into_x.variable is x and into_y is None
+    r.grad_fn.register_hook(lambda into, _: got.append(into) or (into[0] + 1, None))
+    r.sum().backward()
+    assert torch.equal(x.grad, torch.full((2,), 3.0)) and len(got[0]) == 2
+    Scaled.backward = staticmethod(lambda ctx, g: (None, 3, None, None))
+    with pytest.raises(RuntimeError, match=r"expected Variable or None \(got int\)"):
+        Scaled.apply("by", x, 2, y).sum().backward()
+
+
 def test_next_functions_of_linear():
     x, w, b = (torch.rand(s, requires_grad=True) for s in ((2, 3), (4, 3), (4,)))
     y = torch.nn.functional.linear(x, w, b)

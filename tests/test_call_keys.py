@@ -233,6 +233,14 @@ def test_inference_mode():
         assert torch.tensor([1, 2]).exp().is_inference()
 
 
+def test_copies_of_views_in_inference_mode():
+    with torch.inference_mode():
+        x = torch.arange(12).view(3, 4)
+        for _ in range(3):
+            kept = x.expand(2, 3, 4).repeat_interleave(2, 0)
+            assert kept.is_inference() and kept.shape == (4, 3, 4)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_sums_with_a_factor(dtype):
     a, b = sample(dtype), sample(dtype).flip(0)

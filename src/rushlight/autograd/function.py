@@ -189,7 +189,7 @@ class FunctionNode(Node, FunctionCtx):
                 got[i] = None
                 continue
             if not isinstance(x, Tensor):
-                raise TypeError(
+                raise RuntimeError(
                     f"expected Variable or None (got {type(x).__name__}) as gradient {i} of {self.name()}"
                 )
             got[i] = fitted(self, i, x, *want)
@@ -338,7 +338,7 @@ def recorded(
         thread.grad, thread.tangents = was, had_tangents
     several = isinstance(output, tuple)
     outputs = list(output) if several else [output]
-    ctx.edges = edges
+    ctx.edges, ctx.shown = edges, [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     ctx.outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
     check_dirty(ctx, args, outputs)
     finished = [

@@ -182,7 +182,7 @@ class Node:
     saves_result = False
     n_outputs = 1
     joins = False  # whether it stands for several nodes, one for each output
-    shown: tuple[int, ...] | None = None  # the edges that users see, in PyTorch's order; None: all
+    shown: Sequence[int] | None = None  # the edges that users see, in PyTorch's order; None: all
     transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
