@@ -17,6 +17,7 @@ from rushlight._backends.llvm import indexing as compiled
 from rushlight._backends.llvm import masks, scatter
 from rushlight._backends.llvm import whole as whole_operators
 from rushlight._backends.reference import indexing as reference
+from rushlight._codegen import native_entry
 
 FLOATS = [np.dtype(np.float32), np.dtype(np.float64)]
 MOVED = [np.dtype(t) for t in (bool, np.int16, np.float16, np.float32, np.int64)]
@@ -343,3 +344,90 @@ def test_reductions_of_any_layout(how, include, dtype):
                 wrong.reshape(-1)[0] = n
                 assert not getattr(module, name)(kept, wrong, axis, values, how, include)
                 assert np.array_equal(kept, z)
+
+
+def any_index(rng, shape):
+    """Ints, slices, None, `...`, index tensors that broadcast or nearly, and masks; some out of range."""
+    wide, items, d, dots = rng.choice([0, 1, 2, 3, 3], rng.integers(1, 4)), [], 0, False
+    while d < len(shape):
+        n, kind = shape[d], rng.choice(["int", "slice", "none", "dots", "at", "at", "at", "mask"])
+        if kind == "int":
+            items.append(int(rng.integers(-n, n)))
+        elif kind == "slice":
+            items.append(
+                slice(*[rng.choice([None, 0, 1, 2, -1]) for _ in "ab"], int(rng.integers(1, 3)))
+            )
+        elif kind == "none":
+            items.append(None)
+        elif kind == "dots" and not dots:
+            items.append(...)
+            dots = True
+            d += rng.integers(0, len(shape) - d)
+        elif kind == "at":
+            sizes = [n if rng.random() < 0.8 else 1 for n in wide[rng.integers(0, len(wide)) :]]
+            numbers = rng.integers(-n - (rng.random() < 0.05), n, sizes)
+            found = torch.tensor(numbers, dtype=rng.choice([torch.int64, torch.int64, torch.int32]))
+            items.append(found.t().contiguous().t() if found.dim() == 2 else found)
+        elif kind == "mask":
+            sizes = shape[d : d + rng.integers(1, 3)]
+            items.append(torch.tensor(rng.random(sizes) < 0.5))
+            d += len(sizes) - 1
+        d += kind not in ("none", "dots")
+    return tuple(items)
+
+
+def outcome(run):
+    """What a call gives, with its layout, or raises."""
+    try:
+        r = run()
+    except Exception as e:
+        return type(e), str(e)
+    return r.tolist(), r.shape, r.stride() if r.numel() else None, r.dtype, r._version
+
+
+DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.float16, torch.complex64)
+
+
+@given(seed=st.integers(0, 10**6), dtype=st.sampled_from(DTYPES))
+@settings(max_examples=300, deadline=None)
+def test_any_index_does_the_same_without_machine_code(seed, dtype):
+    back_end.work(10**9)
+    rng = np.random.default_rng(seed)
+    shape = [int(n) for n in rng.choice([1, 2, 3, 4, 5], rng.integers(1, 5))]
+    lies, index = rng.integers(0, 3), any_index(rng, shape)
+    values = torch.tensor(rng.integers(0, 2, shape)).to(dtype)
+
+    def made():
+        x = values.clone()
+        if lies == 1:
+            return (
+                x.permute(*range(len(shape))[::-1]).contiguous().permute(*range(len(shape))[::-1])
+            )
+        return torch.cat([x, x], -1)[..., : shape[-1]] if lies == 2 else x
+
+    def write(value, how):
+        x = made()
+        if how == "set":
+            x[index] = value
+        elif how == "fill":
+            x[index] = 1
+        else:
+            x.index_put_(
+                tuple(i for i in index if isinstance(i, torch.Tensor)), value, how == "add"
+            )
+        return x
+
+    try:
+        new = made()[index]
+    except IndexError:
+        new = made()[:1]
+    calls = [lambda: made()[index], lambda: write(new, "fill")]
+    calls += [lambda how=how: write((new * 0)[:1], how) for how in ("set", "put", "add")]
+    for call in calls:
+        got = outcome(call)
+        native_entry.use(False)
+        try:
+            want = outcome(call)
+        finally:
+            native_entry.use(True)
+        assert got == want

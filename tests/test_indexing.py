@@ -251,6 +251,26 @@ def test_dimensions_of_size_zero():
     assert y.stride() == (12, 4, 1) and torch.zeros(2, 0, 3).stride() == (3, 3, 1)
 
 
+def test_a_dimension_of_size_zero_has_no_place_for_an_index():
+    for shape in ((0, 2), (0, 0), (0, 5, 0)):
+        x, i = torch.zeros(shape), torch.tensor([0, 0])
+        with pytest.raises(IndexError, match="out of bounds for dimension with size 0"):
+            x[i]
+        with pytest.raises(IndexError, match="out of bounds for dimension with size 0"):
+            x[i] = 1.0
+        assert x[i[:0]].shape == (0, *shape[1:])
+
+
+def test_index_put_takes_values_of_no_more_dimensions_than_it_writes():
+    x, i = torch.zeros(3, 2), torch.tensor([0, 2])
+    with pytest.raises(
+        RuntimeError, match=r"\[1, 2, 2\] cannot be broadcast to indexing result of"
+    ):
+        x.index_put_((i,), torch.ones(1, 2, 2))
+    x[i] = torch.ones(1, 1, 2, 2)  # an assignment leaves out leading sizes of 1
+    assert x.tolist() == [[1, 1], [0, 0], [1, 1]]
+
+
 def test_items_are_not_deleted():
     x = torch.zeros(2)
     with pytest.raises(TypeError, match="does not support deleting items"):

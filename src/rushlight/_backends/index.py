@@ -42,7 +42,7 @@ REFERENCE = {
         "digamma gammainc gammaincc lgamma mvlgamma polygamma xlog1py xlogy zeta "
     ),
     "indexing": (
-        "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key "
+        "add_rows as_strided_gradient at_index fill_masked gather gather_gradient gather_key "
         "index_add_at index_put index_select index_select_gradient index_take out_of_range "
         "put_slices reduce_at reduce_slices scatter scatter_reduce "
     ),
@@ -191,8 +191,8 @@ LLVM = {
         "c2c c2r r2c transform_lines "
     ),
     "indexing": (
-        "add_rows index_add_at index_put index_select index_select_gradient index_take "
-        "out_of_range put_slices reduce_slices "
+        "add_rows at_index index_add_at index_put index_select index_select_gradient "
+        "index_take out_of_range put_slices reduce_slices "
     ),
     "layout": (
         "laid_out "

@@ -4,6 +4,11 @@ numbers. Written by scripts/index.py; do not edit."""
 FUNCTIONS = {
     "activations": "clip_gradient:inline: glu:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64 "
         "glu_gradient:kernel:g=Ptr[T],a=Ptr[T],out=Ptr[T],outer=i64,n=i64 hardtanh:inline: ",
+    "any_index": "ADDED:constant:4 FEW:constant:512 LARGE:constant:65536 READS:constant:0 SUMS:constant:8 UNITS:constant:4 "
+        "WRITES:constant:4 array_item:inline: at_index:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
+        "indices_in:inline: int_at:inline: lies_under:inline: look_over:inline: may_write:inline: "
+        "move_is_there:inline: move_of:inline: new_numbers:inline: plain:inline: planned:inline: "
+        "read_index:routine: repeats_nothing:inline: run:inline: seen:inline: slice_of:inline: true_in:routine: ",
     "arithmetic": "absolute_half:inline: angle:inline: arctanh:inline: clip_by:inline: copysign_gradient:inline: "
         "copysign_half:inline: cube:inline: deg2rad:inline: floor_divide:inline: floor_divide_whole:inline: "
         "fmax:inline: fmin:inline: fmod:inline: fmod_whole:inline: frac:inline: heaviside:inline: hypot:inline: "
@@ -249,9 +254,7 @@ FUNCTIONS = {
         "fill_slices_with:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
         "filled:kernel:a=Ptr[T],mask=Ptr[u8],out=Ptr[T],n=i64,value=V "
         "gather_along:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
-        "look:kernel:x=Ptr[I],bad=Ptr[i64],n=i64,size=i64 look_through:routine: "
-        "pair_places:kernel:first=Ptr[I],second=Ptr[J],out=Ptr[i64],bad=Ptr[i64],k=i64,n=i64,m=i64 pick:inline: "
-        "put_slice:inline: "
+        "look:kernel:x=Ptr[I],bad=Ptr[i64],n=i64,size=i64 look_through:routine: pick:inline: put_slice:inline: "
         "put_slices:kernel:HOW,ONE,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64 "
         "reduce_few:kernel:HOW,MEAN,ROUNDS,SLICES,z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,include=i64 "
         "take_at_indices:kernel:a=Ptr[U],index=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,k=i64 "
@@ -367,6 +370,14 @@ FUNCTIONS = {
         "moments_of_channels:routine: moments_of_group:inline: sums_of_channels:routine: ",
     "numbers": "",
     "peak": "CHAINS:constant:12 multiply_adds:kernel:out=Ptr[f32],threads=i64,count=i64 ",
+    "places": "AFTER:constant:2 BEFORE:constant:1 BY:constant:12 BYTES:constant:2 COUNT:constant:0 DIMS:constant:16 "
+        "EACH:constant:40 EVEN:constant:11 ITEMS:constant:192 MOST:constant:8 NDIM:constant:9 NUMBERS:constant:1 "
+        "OBJECT:constant:0 OPERAND:constant:24 OTHERS:constant:48 OWN:constant:3 PLAN:constant:512 "
+        "RANK:constant:10 SHAPE:constant:8 SIZE:constant:5 SIZES:constant:16 STEP:constant:4 STEPS:constant:32 "
+        "STRIDES:constant:16 added_up:inline: distance:inline: find_places:routine: from_start:inline: "
+        "join_steps:routine: lay_result:routine: list_others:inline: list_true:routine: look_whether_even:inline: "
+        "move_at:kernel:HOW,a=Ptr[T],other=Ptr[T],places=Ptr[i64],plan=Ptr[i64] moved:inline: moved_one:inline: "
+        "shape_result:routine: walk:inline: ",
     "pointwise": "CHEAP:constant:32768 COSTLY:constant:16384 LANES:constant:32 ",
     "polynomials": "by_angle:inline: chebyshev:inline: chebyshev_step:inline: chebyshev_t:inline: chebyshev_u:inline: "
         "chebyshev_v:inline: chebyshev_w:inline: hermite:inline: hermite_h:inline: hermite_he:inline: "

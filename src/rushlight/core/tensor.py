@@ -594,5 +594,6 @@ def _bump(t: Tensor) -> None:
         version_of(t).n += 1
 
 
+devices.TENSORS.append(Tensor)
 _plain_classes: set[type] = {Tensor}  # and subclasses whose results are plain tensors
 __all__ = ["INFERENCE_VIEW", "Tensor"]

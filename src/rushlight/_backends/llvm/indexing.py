@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rushlight._backends import cpu
+from rushlight._backends import cpu, devices
 from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import entries
-from rushlight._backends.llvm.registration import implements
+from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
+from rushlight._codegen import index_entry
 from rushlight._codegen.dtype_entry import before
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
@@ -116,6 +117,16 @@ def out_of_range(index: np.ndarray, size: int) -> int | None:
 def from_start(index: np.ndarray, n: int) -> np.ndarray:
     """Indices of which negative ones count from the end `n`, counted from 0."""
     return np.where(index < 0, index + n, index)
+
+
+class AtIndex(Binding):
+    """The native entry for any index."""
+
+    def bind(self, reference: Callable) -> Callable:
+        return index_entry.bind(devices.TENSORS[0])
+
+
+at_index = implements("at_index")(AtIndex())
 
 
 # -- one index for a slice -------------------------------------------------------------------------
@@ -248,31 +259,6 @@ def add_rows(z: np.ndarray, rows: np.ndarray, values: np.ndarray) -> None:
         reference.add_rows(z, rows, values)
 
 
-def paired(shape: Ints, key: tuple) -> tuple[int, np.ndarray] | None:
-    """Two index arrays of dimensions d and d + 1 as one, of their places in both: (d, places); None
-    for another key, and for an index out of range."""
-    at = [d for d, k in enumerate(key) if k.__class__ is np.ndarray]
-    if len(at) != 2 or at[1] != at[0] + 1:
-        return None
-    first, second = key[at[0]], key[at[1]]
-    if first.shape != second.shape:
-        first, second = np.broadcast_arrays(first, second)
-    first, second = np.ascontiguousarray(first), np.ascontiguousarray(second)
-    t, u = index_type(first), index_type(second)
-    if t is None or u is None:
-        return None
-    places, bad = np.empty(first.shape, np.int64), np.zeros(1, np.int64)
-    n, m = shape[at[0]], shape[at[0] + 1]
-    kernels.pair_places.compiled(I=t, J=u)(first, second, places, bad, places.size, n, m)
-    return None if bad[0] else (at[0], places)
-
-
-def merged(a: np.ndarray, d: int) -> np.ndarray:
-    """A row-major array with dimensions d and d + 1 as one."""
-    shape = a.shape
-    return a.reshape((*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
-
-
 def slices_only(key: tuple) -> bool:
     return not key or all(k.__class__ is slice for k in key)
 
@@ -298,6 +284,9 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
         r = PAIRS[a.dtype](a, key[0], last)
         if r is not None:
             return r
+    whole = len(key) == 1 and last.shape == a.shape and last.dtype is BOOL
+    if not whole and (r := cpu.at_index(a, key)) is not None:
+        return r
     if any(map(gapped, key)):
         return index_take(a, tuple([contiguous(k) if gapped(k) else k for k in key]))
     if a.__class__ is np.ndarray and a.flags.c_contiguous:
@@ -308,8 +297,6 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
                 r = index_select(a, last, d)
                 if r is None and a.shape[d]:
                     r = index_select(a, from_start(last, a.shape[d]), d)
-            elif last.size >= SMALL and (found := paired(a.shape, key)) is not None:
-                r = index_select(merged(a, found[0]), found[1], found[0])
         if r is not None:
             return r
     return reference.index_take(a, key)
@@ -318,8 +305,7 @@ def index_take(a: np.ndarray, key: tuple) -> np.ndarray:
 @implements("index_put")
 def index_put(z: np.ndarray, key: tuple, values: np.ndarray) -> None:
     """`z[key] = values` for a tuple of full slices and index arrays."""
-    few = len(key) == 2 and key[0].__class__ is np.ndarray and key[1].size < SMALL
-    if few or len(key) == 1 and key[0].dtype is BOOL or not put_at(z, key, values, "put"):
+    if not put_at(z, key, values, "put"):
         z[key] = values
 
 
@@ -330,15 +316,13 @@ def put_at(z: np.ndarray, key: tuple, values: np.ndarray, how: str) -> bool:
         z, last, values, len(key) - 1
     ):
         return True
+    if (how == "put" or how == "add") and cpu.at_index(z, key, values, how == "add"):
+        return True
     if not plain(z) or last.__class__ is slice or last.dtype.kind != "i" or not z.size:
         return False
-    if slices_only(key[:-1]):
-        d, index = len(key) - 1, last
-    elif (found := paired(z.shape, key)) is not None:
-        d, index = found
-        z = merged(z, d)
-    else:
+    if not slices_only(key[:-1]):
         return False
+    d, index = len(key) - 1, last
     shape, flat = z.shape, index.reshape(-1)
     if values.ndim:
         if values.shape != (*shape[:d], *index.shape, *shape[d + 1 :]):

@@ -13,10 +13,16 @@ from rushlight._backends.reference.views import as_strided, element_strides, ext
 from rushlight.core.dtype_sets import REDUCED
 
 KERNELS = (
-    "add_rows as_strided_gradient fill_masked gather gather_gradient gather_key index_add_at "
+    "add_rows as_strided_gradient at_index fill_masked gather gather_gradient gather_key index_add_at "
     "index_put index_select index_select_gradient index_take out_of_range put_slices reduce_at reduce_slices "
     "scatter scatter_reduce"
 ).split()
+
+
+def at_index(a: np.ndarray, index: Any, values: Any = None, add: bool = False) -> Any:
+    """`a[index]` as a new array for an index with index tensors or arrays of them, whatever else is in it; with `values`, True
+    where they were written (or added) there. None, and nothing is done, for what is left to who calls: here, all."""
+    return None
 
 
 def index_take(a: np.ndarray, key: tuple) -> np.ndarray:

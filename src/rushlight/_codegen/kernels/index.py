@@ -268,23 +268,6 @@ def fill_slices_with(z: Ptr[T], index: Ptr[i64], bad: Ptr[i64],
 
 
 @kernel
-def pair_places(first: Ptr[I], second: Ptr[J], out: Ptr[i64], bad: Ptr[i64],
-                k: i64, n: i64, m: i64):  # fmt: skip
-    """out = first * m + second, where negative numbers count from the ends n and m; bad[0] = 1 for
-    one that is out of range."""
-    for lo, hi in parallel(k, GRAIN):
-        wrong = i64(0)
-        for i in range(lo, hi):
-            r, c = i64(first[i]), i64(second[i])
-            r = r + n if r < 0 else r
-            c = c + m if c < 0 else c
-            wrong = wrong | i64(u64(r) >= u64(n)) | i64(u64(c) >= u64(m))
-            out[i] = r * m + c
-        if wrong != 0:
-            bad[0] = 1
-
-
-@kernel
 def take_pairs(a: Ptr[U], first: Ptr[i64], second: Ptr[i64], out: Ptr[U], bad: Ptr[i64],
                n: i64, m: i64, k: i64):  # fmt: skip
     """out[i] = a[first[i], second[i]] of a matrix [n, m]; negative numbers count from the ends; bad[0] = 1,

@@ -201,6 +201,20 @@ def out_of_bounds(e: IndexError) -> IndexError:
     return IndexError(text)
 
 
+def refuse_nothing(shape: tuple, key: tuple) -> None:
+    """IndexError where a dimension of size 0 is indexed, unless by no index at all."""
+    d, sizes, empty = 0, [], False
+    for k in key:
+        if k.__class__ is slice or k.dtype.kind == "b":
+            d += 1 if k.__class__ is slice else k.ndim
+            continue
+        sizes.append(shape[d])
+        empty = empty or 0 in k.shape
+        d += 1
+    if 0 in sizes and not empty:
+        raise IndexError("index is out of bounds for dimension with size 0")
+
+
 def shape_at(a: ndarray, key: tuple) -> tuple | None:
     """The shape of `a[key]`, whatever the numbers in the index arrays; None without any place."""
     try:
@@ -217,6 +231,8 @@ def shape_at(a: ndarray, key: tuple) -> tuple | None:
 @op(where="aten", name="index", node="IndexBackward0", method=False)
 def index_at(xp, input: Array, at: Any):
     """`input[indices]`."""
+    if 0 in input.shape:
+        refuse_nothing(input.shape, at.key)
     try:
         return xp.index_take(input, at.key)
     except IndexError as e:
@@ -237,7 +253,8 @@ def index_gradient(xp, grad: Array, shape: Sizes, at: Any):
     if len(key) == 1 and key[0].dtype.kind == "b" and key[0].shape == shape and shape:
         return xp.masked_expand(grad, key[0])
     z = xp.zeros(shape, grad.dtype)
-    xp.index_add_at(z, key, grad)
+    if 0 not in grad.shape:
+        xp.index_add_at(z, key, grad)
     return z
 
 
@@ -274,6 +291,8 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
     One number at a mask is converted to the dtype of `a`; other values have it.
     """
     xp = devices.of(a)
+    if 0 in a.shape:
+        refuse_nothing(a.shape, at.key)
     if values.size == 1 and not accumulate and fills_at(at):
         values = number_at_mask(a, values)
     if values.dtype is not a.dtype and values.dtype != a.dtype:
@@ -284,6 +303,14 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
             f"{dtypes.OF[values.dtype].scalar_name} for the source."
         )
     try:
+        if (
+            a.__class__ is ndarray
+            and values.__class__ is ndarray
+            and xp.at_index(a, at.key, values, accumulate)
+        ):
+            return
+        if values.ndim > 1 and values.shape[0] == 1:  # NumPy leaves out leading sizes of 1
+            check_values(values, shape_at(a, at.key) or values.shape)
         if accumulate:
             a[at.key]  # bounds are checked before anything is written
             xp.index_add_at(a, at.key, values)

@@ -21,7 +21,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry, settings
 from rushlight.core.dtype_sets import BOOL, COMPLEX, I64, REDUCED, U8
-from rushlight.core.tensor import Tensor, _bump, _wrap
+from rushlight.core.tensor import Tensor, _bump, _plain_classes, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, copied_plainly, on_device_of
 from rushlight.dispatch.registry import public
@@ -61,6 +61,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if c is Tensor or c is list:
         index = plain_index(index)
         if (c := index.__class__) is Tensor:
+            if (taken := taken_at(self, a, index)) is not None:
+                return taken
             b = index._array
             if (
                 b.ndim
@@ -83,6 +85,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             break
     else:
         return basic_index(self, index)
+    if index.__class__ is tuple and (taken := taken_at(self, a, index)) is not None:
+        return taken
     if opened_levels and lifted().among(self, index if c is tuple else (index,)):
         return lifted().getitem(self, index)
     if index.__class__ is not tuple:
@@ -94,6 +98,17 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         if got is not overrides.NOTHING:
             return got
     return by_items(self, index)
+
+
+def taken_at(self: Tensor, a: Any, index: Any) -> Tensor | None:
+    """`self[index]` with index tensors in it, where no history is recorded; None where that is so, or the kernel for it
+    does not know the index."""
+    if a.__class__ is not ndarray or active.modes or self.__class__ not in _plain_classes:
+        return None
+    if self._edge is not None and thread.grad and edge_of(self) is not None:
+        return None
+    taken = xp.at_index(a, index)
+    return taken if taken is None else _wrap(taken)
 
 
 def plain_index(index: Any) -> Any:
@@ -307,9 +322,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if c in BASIC or c is tuple and BASIC.issuperset(map(type, index)):
         area = own.basic_index(a, index)
     else:
-        if c is Tensor and own is xp and fill_at_mask(a, index._array, v):
-            _bump(self)
-            return
+        if own is xp:
+            if c is Tensor and fill_at_mask(a, index._array, v) or xp.at_index(a, index, v, False):
+                _bump(self)
+                return
         index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
         if a.__class__ is not ndarray or (at := advanced.usual(a, index)) is None:
             if index_takes_over(self, index, value):
