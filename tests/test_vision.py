@@ -582,6 +582,7 @@ def test_fake_data():
 @needs_pillow
 def test_image_files(tmp_path):
     picture = (ramp(3, 5, 4) * 4).to(torch.uint8)
+    assert io.image.ImageReadMode is io.ImageReadMode  # torchvision's file of that name
     io.write_png(picture, tmp_path / "a.png")
     assert torch.equal(io.read_image(tmp_path / "a.png"), picture)
     assert io.read_image(tmp_path / "a.png", io.ImageReadMode.GRAY).shape == (1, 5, 4)
