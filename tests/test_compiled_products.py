@@ -85,6 +85,20 @@ def test_matrices_of_several_blocks(dtype, layouts):
     close(products.matmul(a, b), a, b, dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("layout", LAYOUTS[:2])
+@pytest.mark.parametrize("k", [34, 90, 1100])
+def test_infinity_and_nan_stay_in_their_rows_and_columns(k, layout, dtype):
+    a, b = random((70, k), dtype, layout), random((k, 50), dtype, layout, 1)
+    a[3, k - 1], a[69, 0], b[5, 49] = np.inf, np.nan, -np.inf
+    with np.errstate(invalid="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        result = products.matmul(a, b).astype(np.float64)
+    assert np.array_equal(np.isfinite(result), np.isfinite(expected))
+    special = ~np.isfinite(expected)
+    assert np.array_equal(result[special], expected[special], equal_nan=True)
+
+
 @pytest.mark.parametrize(
     "shape", [(2100, 9, 40), (30, 1025, 700), (1, 3000, 1), (517, 513, 5), (9, 300_000, 10)]
 )
@@ -418,7 +432,8 @@ def test_bfloat16_is_multiplied_in_pairs_where_the_processor_can(of_default_size
     with candidates.recording() as choices:
         products.matmul(a, a.T)
         products.matmul(a[:, 1:], a[:, 1:].T)  # an odd number of products has no pairs
-    wanted = "gemm_of_bfloat16_pairs" if product_sizes.pairs() else "gemm_in_float32"
+    in_pairs = product_sizes.pairs() or product_sizes.tiles()
+    wanted = "gemm_of_bfloat16_pairs" if in_pairs else "gemm_in_float32"
     assert [c for c in choices.values() if c != "gemm"] == [wanted, "gemm_in_float32"]
 
 

@@ -1424,7 +1424,7 @@ def test_kernels_want_instructions_of_2013(monkeypatch, features, has_them):
 
 # Routines that are compiled apart.
 
-PRODUCT = {"E": f32, "O": f32, "ACT": ""}
+PRODUCT = {"E": f32, "O": f32, "ACT": "", "TILES": False}
 
 
 @pytest.fixture

@@ -212,14 +212,15 @@ FUNCTIONS = {
         "row:entry:CHAIN,at=Ptr[i64],steps=Ptr[i64],numbers=Ptr[i64],start=i64,end=i64 value:inline: ",
     "gemm": "ADD:constant:1 BIAS:constant:2 BRIEF:constant:2097152 CHUNKS:constant:8 DEPTH:constant:512 "
         "FAR:constant:262144 FEW:constant:524288 HIGH:constant:192 LAST:constant:4 PANELS:constant:262144 "
-        "SCALE:constant:3 SET:constant:0 SMALL:constant:131072 added:inline: block:routine: block_packed:routine: "
-        "columns_to_rows:inline: convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: exchanged:inline: "
-        "finish:routine: joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 load_line:inline: matrix_at:routine: "
-        "pack:routine: pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
+        "SCALE:constant:3 SET:constant:0 SMALL:constant:131072 added:inline: any_block:inline: block:routine: "
+        "block_of_tiles:routine: block_packed:routine: columns_to_rows:inline: "
+        "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: exchanged:inline: finish:routine: "
+        "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 load_line:inline: matrix_at:routine: pack:routine: "
+        "pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
         "pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64 "
         "product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64 put:inline: "
-        "rounded_up:inline: shape_of:inline: store_line:inline: tile:routine: tiles:inline: transposed:inline: "
-        "wanted:inline: ",
+        "rounded_up:inline: rows_of_tiles:routine: shape_of:inline: store_line:inline: tile:routine: "
+        "tiles:inline: transposed:inline: wanted:inline: ",
     "gemv": "AHEAD:constant:2048 CHUNK:constant:65536 DEPTH:constant:2048 DOWN:constant:4 FEW:constant:4 "
         "SIDE:constant:16 SOME:constant:8 add_row:routine: "
         "columns:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 deliver:routine: "
@@ -535,6 +536,8 @@ FUNCTIONS = {
         "ndtri:inline: ndtri_centre:inline: ndtri_ends:inline: ndtri_kind:inline: ndtri_known:inline: "
         "polygamma:inline: power_below:inline: quantile:inline: reflected:inline: sine:inline: trigamma:inline: "
         "xlog1py:inline: zeta_above:inline: zeta_below:inline: zeta_kind:inline: zeta_known:inline: ",
+    "tiles": "ARCH_PRCTL:constant:158 DEEP:constant:16 REQUEST:constant:4131 SIDE:constant:32 TILE_DATA:constant:18 "
+        "configure:inline: multiply:inline: ",
     "trigonometry": "cos:inline: near_zero:inline: near_zero_of_single:inline: sin:inline: sine_and_cosine:inline: "
         "tan:inline: ",
     "ufunc_entry": "ARRAY:constant:1 CALL_LOOP:constant:1 CALL_STOPPED:constant:3 COMPILE:constant:6 COMPILE_CALL:constant:5 "

@@ -3,11 +3,13 @@ registers hold."""
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
 from rushlight._codegen import native
 from rushlight._codegen.kernels import gemv
+from rushlight._codegen.kernels.tiles import ARCH_PRCTL, REQUEST, SIDE, TILE_DATA
 from rushlight._codegen.types import Type, i32
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
@@ -39,16 +41,30 @@ def for_gemm(E: Type, O: Type | None = None, act: str = "") -> dict[str, Any]:
     are float32 for half types; O is the type of C, the same as E or that of the sums."""
     O = O or E
     T = O.loaded if E is i32 else E.loaded
-    return {"E": E, "O": O, "ACT": act, **gemm_sizes(T)}
+    found = {"E": E, "O": O, "ACT": act, **gemm_sizes(T), "TILES": False}
+    if E is i32 and T.is_float and tiles():
+        found |= {"MR": SIDE, "V": SIDE // found["L"], "TILES": True}
+    return found
 
 
 def pairs() -> bool:
     """Whether the machine multiplies pairs of bfloat16 and adds them up in float32, faster than it multiplies float32.
 
-    Processors with tiles for that (AMX) do it in vectors at half the speed: 85 GFLOP/s, of float32 154 (Xeon, model 207).
+    Processors with tiles for that do it in vectors at half the speed: 85 GFLOP/s, of float32 154 (Xeon, model 207).
     """
     features = native.host()[1]
     return "+avx512bf16" in features and "+amx-bf16" not in features
+
+
+@cache
+def tiles() -> bool:
+    """Whether the machine does that in tiles of registers (AMX), and its system lets this process use them."""
+    if sys.platform != "linux" or "+amx-bf16" not in native.host()[1]:
+        return False
+    import ctypes
+
+    arguments = map(ctypes.c_long, (ARCH_PRCTL, REQUEST, TILE_DATA))
+    return ctypes.CDLL(None).syscall(*arguments) == 0
 
 
 def gemv_sizes(E: Type, count: int) -> dict[str, Any]:

@@ -190,7 +190,9 @@ class PointwiseBfloat16(Candidate):
 
     @staticmethod
     def applies(p: Problem) -> bool:
-        if p.dtype is not BF16 or not product_sizes.pairs() or not fits(p) or not is_pointwise(p):
+        if p.dtype is not BF16 or not fits(p) or not is_pointwise(p):
+            return False
+        if not (product_sizes.pairs() or product_sizes.tiles()):
             return False
         if FOREIGN in p.layouts or UNALIGNED in p.layouts:
             return False

@@ -54,8 +54,8 @@ def gemm_of(*types: Type | None, act: str = "") -> Any:
 # What kernels are compiled for: dtypes, and what else their keys say.
 MAKE: dict[str, Callable[..., Any]] = {
     "act": lambda d, act: gemm_of(ELEMENTS[d], act=act),
-    # Products of pairs of bfloat16 whose result is of this dtype; None where the machine has no such.
-    "pairs": lambda d: gemm_of(types.i32, ELEMENTS[d]) if product_sizes.pairs() else None,
+    # Products of pairs of bfloat16 whose result is of this dtype.
+    "pairs": lambda d: gemm_of(types.i32, ELEMENTS[d]),
     "paired": gemm.pair_rows.compiled,
     "convert": lambda d, to: gemm.convert.compiled(A=ELEMENTS[d], B=ELEMENTS[to]),
     "joined": lambda d: gemm.joined.compiled(
@@ -343,7 +343,9 @@ class GemmOfPairs(ProductCandidate):
 
     @staticmethod
     def applies(p: Product) -> bool:
-        return p.dtype is BF16 and not p.act and p.a[-1] % 2 == 0 and product_sizes.pairs()
+        if p.dtype is not BF16 or p.act or p.a[-1] % 2:
+            return False
+        return product_sizes.pairs() or product_sizes.tiles()
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, c: Any, alpha: float, p: Product) -> np.ndarray:

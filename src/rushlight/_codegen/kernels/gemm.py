@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import elementwise
+from rushlight._codegen.kernels.tiles import DEEP, SIDE, configure, multiply, tilerelease
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
@@ -363,6 +364,58 @@ def block_packed(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, b
                   back=back)  # fmt: skip
 
 
+@routine
+def rows_of_tiles(a, ars, aks, to, k, rows, wide, L):
+    """Rows of A [rows, k], rows of `wide` numbers each; what is not there is 0."""
+    if ars == 1:
+        pack_columns(a, aks, to, rows, k, W=wide, L=L)
+    else:
+        for r in range(rows):
+            for p in range(k):
+                to[r * wide + p] = a[r * ars + p * aks]
+    for r in range(rows):
+        for p in range(k, wide):
+            to[r * wide + p] = i32(0)
+
+
+@routine(separate=True)
+def block_of_tiles(a, ars, aks, packed, b, c, ldc, row, k, rows, columns, begin, alpha, T, L, ACT):
+    """A `block` of pairs of bfloat16 by AMX: see `tiles.py`. b has packed panels, which get rows of zeros up to a multiple of
+    DEEP. A is packed where it is not whole tiles whose rows are contiguous."""
+    wide = rounded_up(k, DEEP)
+    for j in range(0, columns, SIDE):
+        for e in range(k * SIDE, wide * SIDE):
+            b[j * DEPTH + e] = i32(0)
+    sums = array(T, SIDE * SIDE)
+    for i in range(0, rows, SIDE):
+        here = min(rows - i, SIDE)
+        at, step = a + i * ars, ars
+        if (aks != 1) | (here < SIDE) | (k < wide):
+            rows_of_tiles(at, ars, aks, packed, k, here, wide, L=L)
+            at, step = packed, wide
+        for j in range(0, columns, SIDE):
+            multiply(at, step, b + j * DEPTH, sums, wide)
+            finish(sums, i64(SIDE), c + (i * ldc + j), ldc, row + j, here, None, columns - j, begin, alpha,
+                   T=T, L=L, ACT=ACT)  # fmt: skip
+
+
+@inline
+def any_block(
+    a, ars, aks, a_far, packed, b, panel, bks, c, ldc, row, k, rows, columns, begin, alpha, back, TILES, T, MR, V, L, ACT
+):  # fmt: skip
+    """A block of C by what suits A and the processor."""
+    if TILES:
+        block_of_tiles(
+            a, ars, aks, packed, b, c, ldc, row, k, rows, columns, begin, alpha, T=T, L=L, ACT=ACT
+        )
+    elif a_far:
+        block_packed(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, begin,
+                     T=T, MR=MR, V=V, L=L, alpha=alpha, ACT=ACT, back=back)  # fmt: skip
+    else:
+        block(a, ars, aks, b, panel, bks, c, ldc, row, k, rows, columns, begin,
+              T=T, MR=MR, V=V, L=L, alpha=alpha, ACT=ACT, back=back)  # fmt: skip
+
+
 @kernel
 def convert(a: Ptr[A], out: Ptr[B], n: i64):
     """The numbers of one array in another."""
@@ -457,7 +510,7 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     type than the sums' holds no sums: then k is at most DEPTH.
     """
     W = V * L
-    GROUP = PANELS // (DEPTH * W * T.size)
+    GROUP = PANELS // (DEPTH * W * T.size) * (2 if TILES else 1)
     a_dims, a_shape, a_strides = shape_of(a)
     b_dims, b_shape, b_strides = shape_of(b)
     c_dims, c_shape, c_strides = shape_of(c)
@@ -478,14 +531,16 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     for d in range(lead):
         batch = batch * c_shape[d]
 
-    a_far = (ars == 1) & (aks * depth > FAR // E.size) & (n > W)
+    a_far = (ars == 1) & (aks * depth > FAR // E.size) & (n > W) & (not TILES)
     group, pieces, height, down, grain = cut(m, n, k, batch, spans, a_far, W, MR, GROUP)
     each = pieces * down
     chunks = each * spans
 
-    b_in_place = (bcs == 1) & (n >= W)
+    b_in_place = (bcs == 1) & (n >= W) & (not TILES)
     b_in_place &= (min(k, DEPTH) * bks <= 32768) | ((m <= 2 * MR) & (bks <= 2048))
     for lo, hi in parallel(batch * chunks, grain):
+        if TILES:
+            configure()
         panels = array(E.loaded, DEPTH * W * GROUP)
         packed = array(E.loaded, tile_distance(MR, L) * (packed_rows(T, MR) // MR))
         for t in range(lo, hi):
@@ -518,14 +573,12 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
                         source, panel, step, back = by + p * bks, i64(1), bks, i64(1)
                 if back == 0:
                     pack(by + p * bks, bks, bcs, panels, deep, columns, W=W, L=L)
-                if a_far:
-                    block_packed(at + p * aks, aks, packed, source, panel, step, to, ldc, row + first, deep, rows,
-                                columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
-                else:
-                    block(at + p * aks, ars, aks, source, panel, step, to, ldc, row + first, deep, rows,
-                          columns, start, T=T, MR=MR, V=V, L=L, alpha=T(alpha), ACT=ACT, back=back)  # fmt: skip
+                any_block(at + p * aks, ars, aks, a_far, packed, source, panel, step, to, ldc, row + first, deep, rows,
+                          columns, start, T(alpha), back, TILES, T, MR, V, L, ACT)  # fmt: skip
                 p += depth
                 start = i64(ADD)
+        if TILES:
+            tilerelease()
 
 
 @kernel
