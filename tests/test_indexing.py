@@ -271,6 +271,33 @@ def test_index_put_takes_values_of_no_more_dimensions_than_it_writes():
     assert x.tolist() == [[1, 1], [0, 0], [1, 1]]
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_indices_of_32_bits_and_elements_of_any_layout(compiled):
+    if compiled:
+        llvm.work(10**9)
+    x = torch.arange(12.0).reshape(3, 4).t()
+    i, flat = torch.tensor([2, 0], dtype=torch.int32), torch.tensor([[0, -1], [5, 7]])
+    assert torch.equal(x.take(flat), x.contiguous().view(-1)[flat])
+    with pytest.raises(IndexError):
+        x.take(flat + 10)
+    assert torch.equal(x.index_select(1, i), x[:, i.long()])
+    every = i[:, None].expand(2, 3)
+    assert torch.equal(x.gather(0, every), x.gather(0, every.long()))
+    assert torch.equal(x[i, i], x[i.long(), i.long()])
+
+
+@pytest.mark.parametrize(
+    "index, name",
+    [
+        ((slice(-2, None), None), "Unsqueeze"), ((None, slice(-9, None)), "Slice"), ((None, slice(0, 9)), "Unsqueeze"),
+        ((None, slice(None, 1)), "Slice"), ((None, slice(None, None, 2)), "Slice"),
+    ],
+)  # fmt: skip
+def test_a_slice_counts_by_its_numbers_as_they_are_given(index, name):
+    x = torch.ones(2, requires_grad=True)
+    assert x[index].grad_fn.name() == name + "Backward0"
+
+
 def test_items_are_not_deleted():
     x = torch.zeros(2)
     with pytest.raises(TypeError, match="does not support deleting items"):

@@ -258,6 +258,7 @@ FUNCTIONS = {
         "look:kernel:x=Ptr[I],bad=Ptr[i64],n=i64,size=i64 look_through:routine: pick:inline: put_slice:inline: "
         "put_slices:kernel:HOW,ONE,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64 "
         "reduce_few:kernel:HOW,MEAN,ROUNDS,SLICES,z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,include=i64 "
+        "take_anywhere:kernel:a=Header,index=Header,out=Ptr[U],bad=Ptr[i64],n=i64,k=i64 "
         "take_at_indices:kernel:a=Ptr[U],index=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,k=i64 "
         "take_pairs:kernel:a=Ptr[U],first=Ptr[i64],second=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,m=i64,k=i64 "
         "take_slices:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "

@@ -137,6 +137,8 @@ at_index = implements("at_index")(AtIndex())
 def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""
+    if index.dtype is I32 and index.size < SHORT:
+        return index_select(a, index.astype(I64), axis)
     t, size, shape = index_type(index), a.size, a.shape
     if not a.flags.c_contiguous and -a.ndim <= axis < a.ndim and shape[axis] <= 2 * index.size:
         a = contiguous(a)

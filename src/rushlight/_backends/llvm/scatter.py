@@ -12,6 +12,7 @@ from rushlight._backends.llvm.indexing import (
     ADDED,
     INDEX,
     ONE,
+    SHORT,
     SMALL,
     TAKEN,
     WORDS,
@@ -36,7 +37,7 @@ from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
 from rushlight._codegen.native_entry import ByDtype, bind
 from rushlight._codegen.types import UNITS, Type, f32, i64
-from rushlight.core.dtype_sets import F32, I64, REDUCED
+from rushlight.core.dtype_sets import F32, I32, I64, REDUCED
 
 
 def writing(how: str) -> ByDtype:
@@ -81,6 +82,8 @@ def named(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
 @before(GATHER, contiguous)
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
+    if index.dtype is I32 and index.size < SHORT:
+        return gather(a, index.astype(I64), dim)
     if not (a.flags.c_contiguous and index.flags.c_contiguous) and a.size <= 2 * index.size:
         a, index = contiguous(a), contiguous(index)
         if (r := GATHER[a.dtype](a, index, dim)) is not None:

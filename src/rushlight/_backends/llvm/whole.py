@@ -110,7 +110,11 @@ ENTRIES = {
     ),
     "take": entries(
         lambda d, u: bind(
-            (index_calls.take, {}), [d, I64], [d], (kernels.take_at_indices, {"U": u})
+            (index_calls.take, {}),
+            [d, I64],
+            [d],
+            (kernels.take_at_indices, {"U": u}),
+            (kernels.take_anywhere, {"U": u}),
         ),
         UNITS,
     ),

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels.extremes import start_of
+from rushlight._codegen.kernels.header import dims_of, shape_of, strides_of
 from rushlight._codegen.kernels.rows import rows_of
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, Type, b1, f64, i64, u8, u32, u64, width
+from rushlight._codegen.runtime import abi
+from rushlight._codegen.types import Header, Ptr, Type, b1, f64, i64, u8, u32, u64, width
 
 GRAIN = 16384
 UNSIGNED = {"i32": u32, "i64": u64}
@@ -444,6 +446,23 @@ def take_at_indices(a: Ptr[U], index: Ptr[i64], out: Ptr[U], bad: Ptr[i64], n: i
             out[i] = a[at if known else i64(0)]
         if wrong != 0:
             bad[0] = 1
+
+
+@kernel
+def take_anywhere(a: Header, index: Header, out: Ptr[U], bad: Ptr[i64], n: i64, k: i64):
+    """As `take_at_indices`, of an array of any strides, whose elements are counted in the order of rows."""
+    numbers, size = bits(index[abi.DATA], Ptr[i64]), bits(a[abi.DTYPE], Ptr[i64])[abi.DTYPE_SIZE]
+    for i in range(k):
+        at = numbers[i] + 0
+        at = at + n if at < 0 else at
+        known = u64(at) < u64(n)
+        bad[0] = bad[0] | i64(not known)
+        left, far = at if known else i64(0), i64(0)
+        for j in range(dims_of(a)):
+            d = dims_of(a) - 1 - j
+            far = far + left % shape_of(a)[d] * strides_of(a)[d]
+            left = left // shape_of(a)[d]
+        out[i] = bits(a[abi.DATA], Ptr[U])[far // size]
 
 
 # -- masks -----------------------------------------------------------------------------------------

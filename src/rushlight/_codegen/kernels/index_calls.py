@@ -322,12 +322,15 @@ def scatter_value(T, input: Header, dim: i64, index: Header, value: V, plan: Ptr
 
 @kernel
 def take(input: Header, index: Header, plan: Ptr[i64]):
-    """The places of the result's elements in the whole array: how many it has, how many are read."""
+    """The places of the result's elements in the whole array: how many it has, how many are read. The second run is for arrays
+    that are not in order."""
     like(index, plan)
     n, k = size_of(input), size_of(index)
     note(plan, k, [n, k])
-    fits = in_order(input) & in_order(index) & (dims_of(index) <= DIMS)
-    plan[RUN] = i64(fits & (n > 0) & (k > 0))
+    fits = in_order(index) & (dims_of(index) <= DIMS) & (n > 0) & (k > 0)
+    ordered = in_order(input)
+    fits = fits & (ordered | (k < LARGE))
+    plan[RUN] = (i64(1) if ordered else i64(2)) * i64(fits)
 
 
 @kernel

@@ -8,12 +8,14 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight._backends import devices, math_bits, meta
-from rushlight.autograd.state import active
+from rushlight.autograd.state import active, thread
+from rushlight.autograd.views import check_writable, edge_of, hides_history, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.dtype_sets import BOOL, I64
-from rushlight.core.tensor import INFERENCE, Tensor
+from rushlight.core.tensor import INFERENCE, Tensor, _bump
 from rushlight.dispatch import handlers, overrides, results
-from rushlight.dispatch.inplace import execute_write
+from rushlight.dispatch.inplace import execute_write, unwritten
+from rushlight.dispatch.record import make_node
 from rushlight.dispatch.registry import Array, Op, Sizes, op, public
 from rushlight.dispatch.transforms import opened as opened_levels
 from rushlight.ops.factories import arguments
@@ -124,16 +126,11 @@ def positions(a: np.ndarray, indices: Any) -> At:
 
 
 def plain_positions(a: Any, indices: Any) -> At | None:
-    """The same of int64 tensors of one shape; None for all else."""
-    key: list = []
-    for t in indices:
-        if t.__class__ is not Tensor:
-            return None
-        b = t._array
-        if b.__class__ is not ndarray or b.dtype is not I64 or (key and b.shape != key[0].shape):
-            return None
-        key.append(b)
-    return At(tuple(key), indices, indices) if 0 < len(key) <= a.ndim else None
+    """The same of int64 tensors that broadcast, or of one mask; None for all else."""
+    if a.__class__ is not ndarray or not TENSOR.issuperset(map(type, indices)):
+        return None
+    found = parted(a, indices)
+    return None if found is None or unfit_mask(a, found[1]) else At(found[1], indices, indices)
 
 
 def index_array(a: Any, b: Any) -> Any:
@@ -151,40 +148,108 @@ def index_array(a: Any, b: Any) -> Any:
     return space.from_numpy(xp.to_numpy(b))
 
 
-def usual(a: np.ndarray, index: tuple) -> At | None:
-    """The `At` of full slices and int64 tensors of one shape, or one mask; None for all else."""
+def parted(a: np.ndarray, index: tuple) -> tuple[tuple | None, tuple, list] | None:
+    """An index with int64 tensors that broadcast, or one mask, as (basic part, None where it changes nothing; key of the view
+    that it makes; index tensors). None for all else; whether a mask has the shape of its dimensions is not looked at."""
     key: list = []
     tensors: list = []
-    shape = None
-    d = 0  # the dimension of `a` that the next item is about
+    taken, dots, masks, changes = 0, -1, 0, False
     for i in index:
-        if i.__class__ is Tensor:
+        c = i.__class__
+        if c is Tensor:
             b = i._array
             if b.__class__ is not ndarray or not b.ndim:
                 return None
             if b.dtype is BOOL:
-                if tensors or a.shape[d : d + b.ndim] != b.shape:
-                    return None
-                d += b.ndim - 1
-            elif (
-                b.dtype is not I64
-                or tensors
-                and (b.shape != shape or tensors[0]._array.dtype is BOOL)
-            ):
+                taken += b.ndim
+                masks += 1
+            elif b.dtype is I64:
+                taken += 1
+            else:
                 return None
-            shape = b.shape
             key.append(b)
             tensors.append(i)
-        elif i.__class__ is slice and i.start is None and i.stop is None and i.step is None:
-            key.append(EVERYTHING)
+            continue
+        if c is slice:
+            if i != EVERYTHING:
+                if not INTS.issuperset((i.start.__class__, i.stop.__class__, i.step.__class__)):
+                    return None
+                changes = True
+            taken += 1
+        elif c is int:
+            changes = True
+            taken += 1
+            continue
+        elif i is None:
+            changes = True
+        elif i is Ellipsis and dots < 0:
+            dots = len(key)
+            continue
         else:
             return None
-        d += 1
-    if shape is None or d > a.ndim:
+        key.append(EVERYTHING)
+    if not tensors or taken > a.ndim or len(tensors) > 1 and (masks or not broadcast(tensors)):
         return None
+    if dots >= 0:
+        key[dots:dots] = [EVERYTHING] * (a.ndim - taken)
     while key[-1].__class__ is slice:
         key.pop()
-    return At(tuple(key), tensors)
+    if not changes:
+        return None, tuple(key), tensors
+    basic: list = []
+    for i in index:
+        basic += (EVERYTHING,) * width(i) if i.__class__ is Tensor else (i,)
+    return tuple(basic), tuple(key), tensors
+
+
+INTS, TENSOR = frozenset({int, type(None)}), frozenset({Tensor})
+
+
+def width(t: Tensor | None) -> int:
+    """How many dimensions an index tensor stands for."""
+    if t is None:
+        return 1
+    b = t._array
+    return b.ndim if b.dtype.kind == "b" or b.dtype.itemsize == 1 else 1
+
+
+def broadcast(tensors: list) -> bool:
+    """Whether the shapes of tensors broadcast."""
+    shapes = [t._array.shape for t in tensors]
+    if shapes[0] == shapes[-1] and shapes.count(shapes[0]) == len(shapes):
+        return True
+    try:
+        geometry.broadcast_shapes(*shapes)
+    except RuntimeError:
+        return False
+    return True
+
+
+def all_have_dimensions(indices: Any) -> bool:
+    """Whether indices are tensors with dimensions, all."""
+    for t in indices:  # noqa: SIM110 - a generator takes twice as long
+        if t.__class__ is not Tensor or not t._array.ndim:
+            return False
+    return True
+
+
+def unfit_mask(a: Any, key: tuple) -> bool:
+    """Whether the last item of a key is a mask of another shape than the dimensions that it stands for."""
+    last, d = key[-1], len(key) - 1
+    return last.dtype is BOOL and a.shape[d : d + last.ndim] != last.shape
+
+
+def usual(a: np.ndarray, index: tuple) -> At | None:
+    """The `At` of an index without a basic part that `parted` knows; None for all else."""
+    found = parted(a, index)
+    if found is None or found[0] is not None or unfit_mask(a, found[1]):
+        return None
+    return At(found[1], found[2])
+
+
+def unrecorded(t: Tensor) -> bool:
+    """Whether what is done with a tensor is not recorded for it."""
+    return t._edge is None or not thread.grad or edge_of(t) is None
 
 
 def warn_uint8() -> None:
@@ -371,10 +436,33 @@ def check_values(values: ndarray, shape: tuple) -> None:
         )
 
 
+def wrote_plainly(t: Tensor, at: At, values: Tensor, accumulate: bool) -> bool:
+    """`t.index_put_(...)` of plain tensors in no mode by one kernel, and recorded; False, and nothing is done, for what is left
+    to the general way."""
+    a, v = t._array, values._array
+    if active.modes or t.__class__ is not Tensor or values.__class__ is not Tensor:
+        return False
+    if a.__class__ is not ndarray or v.__class__ is not ndarray or t._counter is INFERENCE:
+        return False
+    edge = edge_of(t)
+    recording = thread.grad and (edge is not None or edge_of(values) is not None)
+    if recording or hides_history(t):
+        check_writable(t, "index_put_")
+    if not xp.at_index(a, at.key, v, accumulate):
+        return False
+    results.bump(t)
+    if recording:
+        named = {"input": unwritten(t, edge), "values": values, "at": at, "accumulate": accumulate}
+        rebase(t, make_node(INDEX_PUT, named, [t]))
+    return True
+
+
 def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> Tensor:
     named = {"input": t, "values": values, "at": at, "accumulate": accumulate}
     if not accumulate:
         refuse_bytes(at, values._array)
+    if wrote_plainly(t, at, values, accumulate):
+        return t
     for i in at.key:
         if i.__class__ is ndarray and i.dtype is t._array.dtype:  # only these can be of one memory
             results.refuse_overlap("index_put_", i, t._array)
@@ -437,6 +525,17 @@ def index_put_method(
     self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """In-place version of `index_put`."""
+    plain = values.__class__ is Tensor and not active.modes and accumulate.__class__ is bool
+    if plain and (indices.__class__ is tuple or indices.__class__ is list):
+        free = self._edge is None and values._edge is None and self.__class__ is Tensor
+        if free and all_have_dimensions(indices):
+            a, v = self._array, values._array
+            if a.__class__ is ndarray and xp.at_index(a, tuple(indices), v, accumulate):
+                _bump(self)
+                return self
+        at = plain_positions(self._array, indices)
+        if at is not None and wrote_plainly(self, at, values, accumulate):
+            return self
     check_arguments("index_put_", indices, values, accumulate)
     tagged = overrides.Tagged in (self._array.__class__, values._array.__class__)
     if tagged or active.modes:

@@ -30,7 +30,7 @@ from rushlight.ops.factories import arguments
 from rushlight.ops.factories.construct import add_types, array_from
 from rushlight.ops.factories.copying import copy_into, fill_tensor
 from rushlight.ops.indexing import advanced
-from rushlight.ops.indexing.advanced import lifted
+from rushlight.ops.indexing.advanced import lifted, width
 from rushlight.ops.layout.regions import basic_index
 
 ndarray = np.ndarray
@@ -91,8 +91,8 @@ def getitem(self: Tensor, index: Any) -> Tensor:
         return lifted().getitem(self, index)
     if index.__class__ is not tuple:
         index = as_tuple(index)
-    if a.__class__ is ndarray and (at := advanced.usual(a, index)) is not None:
-        return advanced.index_at(self, at)
+    if a.__class__ is ndarray and (found := placed(self, a, index)) is not None:
+        return advanced.index_at(*found)
     if not OWN.issuperset(map(type, index)) and any(map(overrides.overriding, index)):
         got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
         if got is not overrides.NOTHING:
@@ -105,10 +105,22 @@ def taken_at(self: Tensor, a: Any, index: Any) -> Tensor | None:
     does not know the index."""
     if a.__class__ is not ndarray or active.modes or self.__class__ not in _plain_classes:
         return None
-    if self._edge is not None and thread.grad and edge_of(self) is not None:
+    if not advanced.unrecorded(self):
         return None
     taken = xp.at_index(a, index)
     return taken if taken is None else _wrap(taken)
+
+
+def placed(self: Tensor, a: Any, index: tuple) -> tuple[Tensor, advanced.At] | None:
+    """(the view that the basic part of an index makes, what index tensors say of it) of plain index tensors; else None."""
+    found = advanced.parted(a, index)
+    if found is None:
+        return None
+    basic, key, tensors = found
+    view = self if basic is None else basic_index(self, basic)
+    if advanced.unfit_mask(view._array, key):
+        return None
+    return view, advanced.At(key, tensors)
 
 
 def plain_index(index: Any) -> Any:
@@ -184,14 +196,6 @@ def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
     while tensors and tensors[-1] is None:
         tensors.pop()
     return tuple(basic), tensors or None
-
-
-def width(t: Tensor | None) -> int:
-    """How many dimensions an index tensor stands for."""
-    if t is None:
-        return 1
-    b = t._array
-    return b.ndim if b.dtype.kind == "b" or b.dtype.itemsize == 1 else 1
 
 
 def checked(i: slice) -> slice:
@@ -391,8 +395,10 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
         if not opened_levels and copied_plainly(node_op, view, value, "copy_"):
             return
     elif not fills and self._array.__class__ is ndarray and not opened_levels:
-        if (at := advanced.usual(self._array, items)) is not None:
-            advanced.index_put_(self, at, without_leading_ones(value, None))
+        if (place := placed(self, self._array, items)) is not None:
+            value = without_leading_ones(value, None)
+            if not advanced.wrote_plainly(*place, value, False):
+                advanced.index_put_(*place, value)
             return
     basic, found = read(self._array, index if index.__class__ is tuple else as_tuple(index))
     view = basic_index(self, basic) if changes(basic) else self

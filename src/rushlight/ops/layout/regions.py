@@ -57,12 +57,17 @@ def last_step(input: Tensor, index: Any) -> str:
 
 
 def cuts(shape: tuple, items: tuple, at: int) -> bool:
-    """Whether a slice leaves out elements of its dimension."""
+    """Whether a slice counts as one that leaves out elements of its dimension: PyTorch looks at its numbers as they are given."""
+    i = items[at]
+    if i.start or i.step is not None and i.step != 1:
+        return True
+    if i.stop is None:
+        return False
     behind = Ellipsis in items[:at]
     counted = items[at:] if behind else items[:at]
     dim = sum(i is not None and i is not Ellipsis for i in counted)
     size = shape[-dim if behind else dim]
-    return items[at].indices(size) != (0, size, 1)
+    return i.stop < size
 
 
 @op(view=True, where="aten", method=False, node=last_step)
