@@ -3,6 +3,7 @@
 # ruff: noqa: E501, E701, E741, S311, N805
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import math
@@ -590,6 +591,43 @@ def sorted_by_what_cannot_be_compared():
             return str(e)
 
     return f, [(R(k), R(k)) for k in (2, 2, 1, 1, 1, 2)]
+
+
+@program
+def numbers_and_texts_that_python_keeps_stay_plain():
+    c = Cfg()
+    c.counts, c.table, c.log = collections.Counter(), {}, []
+
+    def numbers(n):
+        try:
+            yield n
+            yield n
+        finally:
+            c.log.append(n)
+
+    def f(x, n):
+        c.counts[f"k{n}"] = int(x.sum() > 0) + n
+        c.table.setdefault(f"k{n}", n)
+        for k in numbers(int((x > 0).sum())):
+            if n == 2:
+                raise ValueError(x[k:].view(-1).shape)
+        kinds = [*c.counts, *c.counts.values(), *c.table, *c.table.values(), *c.log]
+        return [v.__class__.__mro__[1] is object for v in kinds], c.counts, c.table, c.log
+
+    return f, [(R(3), n) for n in (0, 1, 2, 3, 2, 4)]
+
+
+@program
+def lists_of_numbers_that_are_shuffled():
+    c, stream = Cfg(), random.Random(3)
+
+    def f(x):
+        c.log[:1] = [len(c.log)]
+        c.log.append(stream.randrange(9))
+        stream.shuffle(c.log)
+        return x * 2, c.log
+
+    return f, [(R(3),) for _ in range(6)]
 
 
 @program

@@ -793,3 +793,28 @@ def modes_around():
                 yield (torch.ones(2, 4),)
 
     return f, calls
+
+
+@program
+def views_that_cannot_be_asked_for_their_history():
+    c = Cfg()
+    c.kept = torch.zeros(4)
+
+    def f(x):
+        with torch.no_grad():
+            v = x.t()[:, 0] if x.requires_grad else x[0]
+            v.add_(1)
+            c.kept = x[0]
+        return x * 2, v.shape, c.kept.shape
+
+    def calls():
+        for k in range(6):
+            yield (R(4, 4).requires_grad_(k % 2 == 0) * 1.0,)
+            if k == 2:
+                w = torch.ones(4, requires_grad=True)
+                base = torch.zeros(2, 4)
+                with torch.no_grad():
+                    c.kept = base[0]
+                base.mul_(w)
+
+    return f, calls

@@ -104,6 +104,7 @@ AS_WRITTEN = frozenset(
     "split_where_an_object_is_in_a_list_that_is_needed lists_that_hold_themselves results_that_hold_themselves "
     "second_derivatives_through_parts sparse_gradients gradients_that_are_kept_behind_other_results "
     "hooks_behind_a_split gradients_of_tensors_with_a_history_behind_a_split "
+    "numbers_and_texts_that_python_keeps_stay_plain "
     "split_between_a_view_and_a_write_that_gives_its_base_a_history".split()
 )
 

@@ -460,3 +460,21 @@ def test_the_node_of_an_assignment(index, value, node):
     y = torch.zeros(2, 3, requires_grad=True) * 1
     y[index] = value
     assert y.grad_fn.name() == node
+
+
+def test_a_view_that_is_asked_for_its_history_in_inference_mode_keeps_it():
+    big = torch.zeros(6).view(2, 3)
+    big[0].add_(torch.ones(3, requires_grad=True))
+    with torch.inference_mode():
+        big[0].add_(1)
+        assert big.requires_grad and big.grad_fn is not None
+    assert big.requires_grad and not big.is_leaf
+
+
+def test_a_gradient_with_a_history_is_added_to_in_place():
+    w = torch.ones(3, requires_grad=True)
+    (w * 2).sum().backward()
+    g = w.grad
+    g.add_(w.sum())
+    (w * 2).sum().backward()
+    assert w.grad is g and g.requires_grad and g.tolist() == [7.0] * 3

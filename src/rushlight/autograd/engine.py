@@ -212,8 +212,6 @@ def accumulate(
             old.add_(g) if not thread.grad else setattr(t, "_grad", plus(old, g))
         elif (
             thread.grad
-            or (old._edge is not None and old.requires_grad)
-            or (g._edge is not None and g.requires_grad)  # a view has an edge, too
             or old._array.__class__ is not g._array.__class__
             or isinstance(g._array, sparse.Sparse)
             or (old.__class__ is not Tensor and hasattr(old, "_as_gradient"))

@@ -92,11 +92,12 @@ class View:
                     self.node = None
             else:
                 self.check_replay()
-                before, recording, thread.grad = self.node, thread.grad, True
+                before, recording = self.node, (thread.grad, thread.inference)
+                thread.grad, thread.inference = True, False
                 try:
                     self.node = self.replay(self.base)._edge.node
                 finally:
-                    thread.grad = recording
+                    thread.grad, thread.inference = recording
                 keep_retaining(before, self.node)
             self.seen = self.version.n
         if self.node is None and self.base._edge is not None:

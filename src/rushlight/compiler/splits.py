@@ -221,7 +221,7 @@ def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Ca
         if c.variables:
             args, kwargs = plain(args), plain(kwargs)
             for frame in s.frames:
-                frame.fast, frame.stack = [*map(plain, frame.fast)], [*map(plain, frame.stack)]
+                frame.make_plain()
         try:
             r = s.f(*args, **kwargs)
         except BaseException as e:

@@ -470,7 +470,7 @@ class Capture(Changes):
             method = method_of(name, *kwargs)
             return self.change(o, None, method, *args, *kwargs.values(), whole=whole)
         self.stop(f"a call of {type(o).__name__}.{f.__name__}")
-        return f(*args, **kwargs)
+        return f(*self.given_away(args, set()), **kwargs)
 
     def taken_out(self, o: Any, key: Any, *otherwise: Any) -> Any:
         """An item of a container from outside, which is deleted."""

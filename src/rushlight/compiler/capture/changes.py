@@ -168,7 +168,7 @@ class Changes(Sizes):
 
     def foreign_item(self, o: Any, key: Any, v: Any) -> None:
         self.stop(f"an item of {type(o).__name__} is set")
-        o[key] = v
+        o[key] = self.given_away(v, set())
 
     def delete_item(self, o: Any, key: Any) -> None:
         if self.reason is None and o.__class__ in CONTAINERS:

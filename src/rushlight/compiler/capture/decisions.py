@@ -416,7 +416,10 @@ class Decisions(Iteration):
         return plain(v) if v.__class__ in RUNTIME else v
 
     def make_plain(self) -> None:
-        """Give the objects that the function made or changed plain values for those that each run computes anew."""
+        """Give the objects that the function made or changed, and its frames, plain values for those that each run computes
+        anew."""
+        for frame in (*self.frames, *self.generators):
+            frame.make_plain()
         for kinds in (tuple(RUNTIME), (tuple,)):
             for o in (*self.inside.values(), *self.changed):
                 make_plain(o, kinds)
@@ -434,9 +437,9 @@ class Decisions(Iteration):
     def drawn(self, f: Any, args: tuple, kwargs: dict) -> Any:
         """The result of a method of a stream of random numbers of Python or NumPy."""
         o = f.__self__
-        if not all(map(constant, kwargs.values())):
+        if not all(map(constant, kwargs.values())) or f.__name__ == "shuffle":
             self.stop(f"a call of {type(o).__name__}.{f.__name__}")
-            return f(*args, **kwargs)
+            return f(*self.given_away(args, set()), **kwargs)
         for v in args:
             self.contents_deep(v)
         method = types.MethodType(f.__func__, o) if isinstance(f, types.MethodType) else f

@@ -115,6 +115,11 @@ def derivable(t: Tensor) -> bool:
     return True
 
 
+def is_leaf(t: Tensor) -> bool:
+    """Whether a tensor is a leaf, and can be asked."""
+    return derivable(t) and t.is_leaf
+
+
 def span(a: np.ndarray) -> tuple[int, int]:
     """The addresses of the first byte of an array and of the one behind its last."""
     if a.flags.c_contiguous:

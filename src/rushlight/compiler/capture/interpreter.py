@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight.compiler.capture.bytecode import Instruction, Plan, plan_of
-from rushlight.compiler.capture.steps import Split
+from rushlight.compiler.capture.steps import Split, plain
 
 NULL: Any = type("NULL", (), {"__repr__": lambda self: "NULL"})()
 UNBOUND: Any = type("UNBOUND", (), {"__repr__": lambda self: "UNBOUND"})()
@@ -41,6 +41,7 @@ class Frame:
 
     __slots__ = (
         "at", "builtins", "caller", "fast", "globals", "handled", "keywords", "plan", "stack",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, plan: Plan, space: dict[str, Any], fast: list) -> None:
@@ -52,6 +53,10 @@ class Frame:
         self.keywords: tuple[str, ...] = ()
         self.handled: BaseException | None = None
         self.caller: Frame | None = None
+
+    def make_plain(self) -> None:
+        """Have plain values for those that each run computes anew."""
+        self.fast[:], self.stack[:] = map(plain, self.fast), map(plain, self.stack)
 
     @property
     def site(self) -> tuple[types.CodeType, int]:
@@ -336,6 +341,7 @@ def resume(
         except BaseException as e:
             caught = frame.plan.handler(i.offset)
             if caught is None:
+                stack.clear()  # the traceback holds the frame: generators on the stack end here
                 raise
             _, _, target, depth, pushes = caught
             del stack[depth:]

@@ -10,6 +10,7 @@ import os
 import types
 from collections.abc import Callable, Iterable, Set
 from typing import Any
+from weakref import WeakSet
 
 import rushlight
 from rushlight.amp import autocast_mode
@@ -25,6 +26,7 @@ from rushlight.compiler.capture.guards import (
     derivable,
     holds_tensors,
     is_key,
+    is_leaf,
     is_tuple,
 )
 from rushlight.compiler.capture.histories import asks_within
@@ -53,27 +55,22 @@ class Reads(Watch):
         self.varying = varying  # places of numbers and tensors that were others in other calls
         self.guards = Guards()
         self.recorder = recording.Recorder(self)
-        self.outside: dict[
-            int, tuple[Any, str]
-        ] = {}  # objects that were there before, and how they are reached
+        self.outside: dict[int, tuple[Any, str]] = {}  # what was there before, and where
         self.inside: dict[int, Any] = {}  # objects that the function made
         self.read: set[int] = set()  # containers all of whose elements are guarded
         self.arguments: dict[str, Any] = {}  # the containers among the arguments
-        self.partly: dict[
-            int, Any
-        ] = {}  # containers that were changed, though not all of their elements are guarded:
-        # dictionaries as they were before, None for others
+        # Containers that changed and are not guarded as a whole: dictionaries as they were, None for others.
+        self.partly: dict[int, Any] = {}
         self.written: dict[tuple, Any] = {}  # what was changed since: no guard can ask for it
         self.spaces: dict[int, dict] = {}  # those of objects whose `__dict__` was read
         self.reason: str | None = None
         self.within: str | None = None  # why it must not be split
         self.differentiates = False  # whether the backward pass of the results is captured
         self.splits = False  # whether the call may be split, see Note [Splits]
-        self.foreign: dict[
-            Any, str
-        ] = {}  # the sites of calls that are not interpreted, with the reasons
+        self.foreign: dict[Any, str] = {}  # the sites of calls that are not interpreted, and why
         self.sites: list[Any] = []  # where a split would have helped, the innermost first
         self.frames: list[Frame] = []
+        self.generators: WeakSet[Frame] = WeakSet()  # the frames of generators, which may wait
         self.keep: list[Any] = []  # so that no id is used twice
         self.early: set[str] = set()  # those of these that depend on nothing that a run does
         self.changed: list[Any] = []  # objects that may hold such values
@@ -152,6 +149,8 @@ class Reads(Watch):
     def entered(self, frame: Frame) -> None:
         self.frames.append(frame)
         code = frame.plan.code
+        if frame.plan.generator:
+            self.generators.add(frame)
         if not frame.at and code.co_flags & 0x08:  # **kwargs is a dictionary of this call
             at = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04)
             self.new(frame.fast[at])
@@ -192,9 +191,7 @@ class Reads(Watch):
             self.hold(f"{expression}.__self__", v.__self__)
         elif self.is_argument(v):
             self.guards.add(f"{expression} is {self.outside[id(v)][1]}")
-        elif isinstance(v, Tensor) and (
-            not v.is_leaf or self.varying and self.guards.place(expression) in self.varying
-        ):
+        elif isinstance(v, Tensor) and not (is_leaf(v) and self.stays(expression)):
             self.argument(expression, v)
         elif isinstance(v, types.BuiltinMethodType) and isinstance(v.__self__, type):
             self.guards.add(f"{expression} == {self.guards.name(v)}")  # each read makes another one
@@ -204,6 +201,9 @@ class Reads(Watch):
             if isinstance(v, Tensor):
                 self.guards.places[expression] = v
         return v
+
+    def stays(self, expression: str) -> bool:
+        return not self.varying or self.guards.place(expression) not in self.varying
 
     def is_argument(self, v: Any) -> bool:
         """Whether an object from outside is another one in each call."""
@@ -224,7 +224,7 @@ class Reads(Watch):
         if v.__class__ not in (int, float):
             return self.hold(expression, v)
         self.guards.places[expression] = v
-        if not self.varying or self.guards.place(expression) not in self.varying:
+        if self.stays(expression):
             return self.hold(expression, v)
         self.guards.add(f"{expression}.__class__ is {v.__class__.__name__}")
         return self.read_anew(expression, v)
@@ -296,7 +296,7 @@ class Reads(Watch):
         if isinstance(v, dict) or id(v) in self.outside or not plain_instance(v):
             return False
         self.guards.places[expression] = v
-        return self.guards.place(expression) in self.varying
+        return not self.stays(expression)
 
     def instance(self, expression: str, v: Any) -> None:
         """Guard an argument that is another object of its class in each call: its class, the names of its attributes, and what

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight
 from rushlight.autograd.graph import version_of
 from rushlight.autograd.views import View
-from rushlight.compiler.capture.guards import constant
+from rushlight.compiler.capture.guards import constant, derivable
 from rushlight.compiler.capture.steps import RUNTIME, Stop, is_code
 from rushlight.core.tensor import Tensor
 
@@ -139,6 +139,8 @@ def template(r: Recorder, v: Any) -> Any:
         found = c.outside[id(v)][1]
         return Outside(found if found in c.guards.names else r.read_first(found))
     if isinstance(v, Tensor):
+        if not derivable(v):
+            raise Stop("a view that cannot be derived again from its base")
         if (stepped := r.stepped.get(id(v))) is not None and stepped[0] is v:
             if v.requires_grad:
                 raise Stop("a tensor by an integer that changes, which got a history")
