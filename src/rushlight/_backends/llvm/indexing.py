@@ -140,7 +140,12 @@ def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | No
     if index.dtype is I32 and index.size < SHORT:
         return index_select(a, index.astype(I64), axis)
     t, size, shape = index_type(index), a.size, a.shape
-    if not a.flags.c_contiguous and -a.ndim <= axis < a.ndim and shape[axis] <= 2 * index.size:
+    gaps = not a.flags.c_contiguous and -a.ndim <= axis < a.ndim
+    if gaps and t is not None and in_range(index, t, shape[axis]):
+        key = *(slice(None),) * (axis % a.ndim), index
+        if (r := cpu.at_index(a, key)) is not None:
+            return contiguous(r)
+    if gaps and shape[axis] <= 2 * index.size:
         a = contiguous(a)
         if (r := TAKE[a.dtype](a, index, axis)) is not None:
             return r

@@ -439,7 +439,7 @@ def at_index(self: Ptr[i64], objects: Ptr[Object], count: i64):
     if not move_is_there(at, table):
         return Object(0)
     item, own, held, zero = word(a[abi.DTYPE], abi.ITEMSIZE), array(i64, FEW), Object(0), i64(0)
-    places, room = own + 0, 2 * plan[COUNT]
+    places, room = own + 0, 2 * plan[COUNT] + 1
     for k in range(plan[ARRAYS]):
         if plan[ITEMS + k * EACH + BYTES] == 1:
             room = room + plan[ITEMS + k * EACH + SHAPE]

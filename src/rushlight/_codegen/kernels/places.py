@@ -286,9 +286,8 @@ def list_true(b: Header, view: Ptr[i64], steps: Ptr[i64], item: i64, out: Ptr[i6
                 to = to + left % view[d] * (steps[d] // item)
                 left = left // view[d]
             for i in range(n):
-                if x[far + i * step] != u8(0):
-                    out[k] = to + i * each
-                    k = k + 1
+                out[k] = to + i * each  # and the next one over it, unless it is set
+                k = k + i64(x[far + i * step])
 
 
 @routine
@@ -372,7 +371,7 @@ def list_others(plan, places, item):
 @routine
 def find_places(plan: Ptr[i64], places: Ptr[i64], item: i64):
     """Write how far each place is, and the element of the other side for it; whether all are in range. What is behind the places
-    has room for what masks choose."""
+    has room for what masks choose, and one number more."""
     count, wide, wrong = plan[COUNT], plan[WIDE], i64(0)
     inner, room = i64(1), places + 2 * count
     if wide > 0:

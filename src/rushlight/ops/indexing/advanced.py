@@ -436,6 +436,27 @@ def check_values(values: ndarray, shape: tuple) -> None:
         )
 
 
+def fill_at_mask(a: Any, mask: Any, v: Any) -> bool:
+    """`a[mask] = v` for a mask of the first dimensions and one number of the dtype; False, and nothing is written, for others."""
+    if v.ndim or v.dtype is not a.dtype or mask.__class__ is not ndarray or mask.dtype is not BOOL:
+        return False
+    if not mask.ndim or a.shape[: mask.ndim] != mask.shape:
+        return False
+    if mask.shape == a.shape:
+        xp.fill_masked(a, mask, v)
+    else:
+        xp.index_put(a, (mask,), v)
+    return True
+
+
+def write_at(a: np.ndarray, key: tuple, v: np.ndarray, accumulate: bool) -> bool:
+    """`a[key] = v`, or += v, by one kernel; False, and nothing is written, for what is left to others."""
+    if not (v.ndim or accumulate) and len(key) == 1 and a.dtype is not BOOL and 0 not in a.strides:
+        if fill_at_mask(a, key[0], v):
+            return True
+    return bool(xp.at_index(a, key, v, accumulate))
+
+
 def wrote_plainly(t: Tensor, at: At, values: Tensor, accumulate: bool) -> bool:
     """`t.index_put_(...)` of plain tensors in no mode by one kernel, and recorded; False, and nothing is done, for what is left
     to the general way."""
@@ -448,7 +469,7 @@ def wrote_plainly(t: Tensor, at: At, values: Tensor, accumulate: bool) -> bool:
     recording = thread.grad and (edge is not None or edge_of(values) is not None)
     if recording or hides_history(t):
         check_writable(t, "index_put_")
-    if not xp.at_index(a, at.key, v, accumulate):
+    if not write_at(a, at.key, v, accumulate):
         return False
     results.bump(t)
     if recording:
@@ -530,7 +551,9 @@ def index_put_method(
         free = self._edge is None and values._edge is None and self.__class__ is Tensor
         if free and all_have_dimensions(indices):
             a, v = self._array, values._array
-            if a.__class__ is ndarray and xp.at_index(a, tuple(indices), v, accumulate):
+            plain = a.__class__ is v.__class__ is ndarray
+            key = tuple([t._array for t in indices])
+            if plain and write_at(a, key, v, accumulate):
                 _bump(self)
                 return self
         at = plain_positions(self._array, indices)

@@ -327,7 +327,11 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         area = own.basic_index(a, index)
     else:
         if own is xp:
-            if c is Tensor and fill_at_mask(a, index._array, v) or xp.at_index(a, index, v, False):
+            if (
+                c is Tensor
+                and advanced.fill_at_mask(a, index._array, v)
+                or xp.at_index(a, index, v, False)
+            ):
                 _bump(self)
                 return
         index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
@@ -350,19 +354,6 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
                 v = v.copy()
         advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
     _bump(self)
-
-
-def fill_at_mask(a: Any, mask: Any, v: Any) -> bool:
-    """`a[mask] = v` for a mask of the first dimensions and one number of the dtype; False, and nothing is written, for others."""
-    if v.ndim or v.dtype is not a.dtype or mask.__class__ is not ndarray or mask.dtype is not BOOL:
-        return False
-    if not mask.ndim or a.shape[: mask.ndim] != mask.shape:
-        return False
-    if mask.shape == a.shape:
-        xp.fill_masked(a, mask, v)
-    else:
-        xp.index_put(a, (mask,), v)
-    return True
 
 
 def index_takes_over(self: Tensor, index: Any, value: Any) -> bool:
