@@ -298,6 +298,46 @@ def test_a_slice_counts_by_its_numbers_as_they_are_given(index, name):
     assert x[index].grad_fn.name() == name + "Backward0"
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_writes_from_and_by_the_memory_that_is_written(compiled):
+    if compiled:
+        llvm.work(10**9)
+    one_place = "refer to a single memory location"
+    i = torch.tensor([0, 2])
+    for index in (lambda x: x, lambda x: x[:2]):
+        x = torch.tensor([1, 0, 2])
+        with pytest.raises(RuntimeError, match=one_place):
+            x[index(x)] = 7
+        with pytest.raises(RuntimeError, match=one_place):
+            x.index_put_((index(x),), torch.tensor(7))
+        assert x.tolist() == [1, 0, 2]
+    mask = torch.tensor([True, False, True])
+    mask[mask] = False
+    assert not mask.any()
+    mask = torch.tensor([True, False, True])
+    mask.index_put_((mask,), torch.tensor(False))
+    assert not mask.any()
+    x = torch.arange(6).reshape(2, 3)
+    x[0, i] = x[1, :2]  # other places of the same memory
+    assert x.tolist() == [[3, 1, 4], [3, 4, 5]]
+    with pytest.raises(RuntimeError, match=one_place):
+        x[i[:1]] = x[:1]
+
+
+def test_inference_tensors_are_not_written_outside_of_inference_mode():
+    with torch.inference_mode():
+        x = torch.ones(3)
+        x[torch.tensor([0])] = 2.0
+    for write in (
+        lambda: x.__setitem__(torch.tensor([1]), 3.0),
+        lambda: x.__setitem__(0, 3.0),
+        lambda: x.index_put_((torch.tensor([1]),), torch.ones(1)),
+    ):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+            write()
+    assert x.tolist() == [2, 1, 1]
+
+
 def test_items_are_not_deleted():
     x = torch.zeros(2)
     with pytest.raises(TypeError, match="does not support deleting items"):

@@ -414,6 +414,14 @@ def refuse_bytes(at: At, values: Any) -> None:
         )
 
 
+def refuse_own_indices(at: At, a: Any, values: Any, accumulate: bool) -> None:
+    """RuntimeError where what is written to is among its own indices, unless one number is written at a mask."""
+    for i in at.key:
+        if i.__class__ is ndarray and i.dtype is a.dtype:  # only these can be of one memory
+            if accumulate or values.size != 1 or not fills_at(at):
+                results.refuse_overlap("index_put_", i, a)
+
+
 def number_at_mask(a: Any, values: Any) -> Any:
     """One number without dimensions in the dtype of `a`; RuntimeError where that cannot hold it."""
     if values.dtype is a.dtype:
@@ -484,9 +492,7 @@ def index_put_(t: Tensor, at: At, values: Tensor, accumulate: bool = False) -> T
         refuse_bytes(at, values._array)
     if wrote_plainly(t, at, values, accumulate):
         return t
-    for i in at.key:
-        if i.__class__ is ndarray and i.dtype is t._array.dtype:  # only these can be of one memory
-            results.refuse_overlap("index_put_", i, t._array)
+    refuse_own_indices(at, t._array, values._array, accumulate)
     return execute_write(INDEX_PUT, named)
 
 
@@ -549,6 +555,7 @@ def index_put_method(
     plain = values.__class__ is Tensor and not active.modes and accumulate.__class__ is bool
     if plain and (indices.__class__ is tuple or indices.__class__ is list):
         free = self._edge is None and values._edge is None and self.__class__ is Tensor
+        free = free and self._counter is not INFERENCE
         if free and all_have_dimensions(indices):
             a, v = self._array, values._array
             plain = a.__class__ is v.__class__ is ndarray

@@ -21,7 +21,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import check_writable, edge_of, hides_history
 from rushlight.core import geometry, settings
 from rushlight.core.dtype_sets import BOOL, COMPLEX, I64, REDUCED, U8
-from rushlight.core.tensor import Tensor, _bump, _plain_classes, _wrap
+from rushlight.core.tensor import INFERENCE, Tensor, _bump, _plain_classes, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, copied_plainly, on_device_of
 from rushlight.dispatch.registry import public
@@ -323,6 +323,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
         if e is not None and hides_history(self):
             check_writable(self, "setitem")
     c, area, at = index.__class__, a, None
+    if self._counter is INFERENCE:
+        results.refuse_inference_write()
     if c in BASIC or c is tuple and BASIC.issuperset(map(type, index)):
         area = own.basic_index(a, index)
     else:
@@ -349,9 +351,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             if v.shape[0] == 1:
                 v = without_leading_ones(_wrap(v), None)._array
             v = on_device_of(a, v)
-            if own.shares_memory(v, a):
-                results.refuse_overlap("index_put_", v, a)
+            if own.shares_memory(v, area):
+                results.refuse_overlap("index_put_", v, area)
                 v = v.copy()
+        advanced.refuse_own_indices(at, area, v, False)
         advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
     _bump(self)
 
