@@ -211,6 +211,35 @@ def test_views_of_what_has_no_history_go_the_printed_way(monkeypatch):
     assert (x[1] * 1.5).tolist() == [1.5, 1.5]
 
 
+@pytest.mark.parametrize("grad", [True, False])
+def test_writes_at_indices_into_rows_go_the_short_way(grad, monkeypatch):
+    """A loop over rows (`target[i].index_add_(...)`) took the general way: 17 us instead of 0.3."""
+    z, i, s = torch.zeros(4, 3), torch.tensor([0, 2, 0]), torch.tensor([1.0, 2.0, 4.0])
+    writes = (
+        lambda row: row.index_add_(0, i, s),
+        lambda row: row.scatter_add_(0, i, s),
+        lambda row: row.index_copy_(0, i[:2], s[:2]),
+        lambda row: row.masked_fill_(s > 3, 7.0),
+    )
+    with torch.set_grad_enabled(grad):
+        for write in writes:  # the first calls print and bind
+            write(torch.zeros(3)), write(torch.zeros(1, 3)[0])
+        monkeypatch.setattr(general, "forward", None)
+        monkeypatch.setattr(inplace, "execute_write", None)
+        monkeypatch.setattr(inplace, "execute_inplace", None)
+        version = z._version
+        for k, write in enumerate(writes):
+            write(z[k])
+    assert z.tolist() == [[5, 0, 2], [5, 0, 2], [1, 0, 2], [0, 0, 7]] and z._version == version + 4
+    monkeypatch.undo()
+    w = torch.ones(4, 3, requires_grad=True)
+    y = w * 2
+    y[1].index_add_(0, i, s)  # a view with a history is recorded
+    y[2].masked_fill_(s > 3, 7.0)
+    y.sum().backward()
+    assert w.grad.tolist() == [[2, 2, 2], [2, 2, 2], [2, 2, 0], [2, 2, 2]]
+
+
 def test_zeros_keep_their_sign():
     x = torch.tensor([-0.0, 0.0]).bfloat16()
     assert np.signbit((x + -0.0)._array.astype(np.float32)).tolist() == [True, False]

@@ -95,6 +95,26 @@ def test_a_module_named_as_its_function_does_not_hide_it(tmp_path):
     assert out == "True True\n"
 
 
+def test_a_program_s_own_backward_stays(tmp_path):
+    """A library that counts or traces backward passes replaces the method before the first of them."""
+    code = """
+        import torch
+        before = torch.Tensor.backward
+
+        def backward(self, *args, **kwargs):
+            print("mine")
+            return before(self, *args, **kwargs)
+
+        torch.Tensor.backward = backward
+        x = torch.ones(2, requires_grad=True)
+        for _ in range(2):
+            (x * x).sum().backward()
+        torch.autograd.grad((x * x).sum(), x)
+        print(x.grad.tolist(), torch.Tensor.backward is backward)
+    """
+    assert printed_as_torch(tmp_path, code) == "mine\nmine\n[4.0, 4.0] True\n"
+
+
 def test_processes_get_the_door_too(tmp_path):
     out = printed_as_torch(
         tmp_path,

@@ -494,7 +494,10 @@ def backward_of_tensor(
 
 backward_of_tensor.__name__ = "backward"
 backward_of_tensor.__doc__ = Tensor.backward.__doc__
-Tensor.backward = backward_of_tensor  # type: ignore[method-assign]
+if (
+    Tensor.backward.__module__ == Tensor.__module__
+):  # a program may have put its own in its place before
+    Tensor.backward = backward_of_tensor  # type: ignore[method-assign]
 
 
 def edge_from(t: Any, i: int | None) -> Any:

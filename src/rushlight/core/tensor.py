@@ -289,9 +289,9 @@ class Tensor:
         inputs: Any = None,
     ) -> None:
         """Add the gradient of this tensor with respect to every leaf of its graph to `leaf.grad`."""
-        import rushlight.autograd.engine  # noqa: F401 - replaces this method
+        from rushlight.autograd.engine import backward_of_tensor  # takes the place of this method
 
-        self.backward(gradient, retain_graph, create_graph, inputs)
+        backward_of_tensor(self, gradient, retain_graph, create_graph, inputs)
 
     def detach(self) -> Tensor:
         """A tensor on the same memory, without history and with the same version counter."""

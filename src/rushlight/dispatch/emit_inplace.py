@@ -38,6 +38,11 @@ def one_memory(a: str, b: str) -> str:
     return f"((of := {a}.base) is {b} or (o := {b}.base) is not None and o is {whole})"
 
 
+def with_history(edge: str) -> str:
+    """The text of a test whether an edge is that of a tensor with a history: a view of one without has an edge, too."""
+    return f"({edge}.__class__ is not View or {edge}.base._edge is not None or {edge}.node is not None)"
+
+
 def operand_lines(op: Op, x: str, y: str, again: str) -> list[str]:
     """What the second input must be: a number, or a plain array without history that shares no memory."""
     kinds = f"a_{x}.dtype is f32 or a_{x}.dtype is f64"
@@ -110,8 +115,7 @@ def inplace_source(op: Op, ufunc: bool) -> str:
     recorded = y is None and op.differentiable
     want = op.wanted() if recorded else ()
     lines += [f"    if {' or '.join(tests)}:", f"        {again}", f"    e_{x} = {x}._edge"]
-    view = f"e_{x}.base._edge is not None or e_{x}.node is not None"
-    history = f"(e_{x}.__class__ is not View or {view})"
+    history = with_history(f"e_{x}")
     if recorded:
         plain = f"isinstance(e_{x}, OpNode) and {x}.__class__ is Tensor and a_{x}.dtype in floats"
         lines += [
@@ -154,7 +158,7 @@ def write_source(op: Op) -> str:
     tests = [
         *array_tests(op),
         "active.modes",
-        f"{x}._edge is not None",
+        f"(e := {x}._edge) is not None and {with_history('e')}",
         f"{x}._counter is INFERENCE",
     ]
     tests.append(f"0 in a_{x}.strides")

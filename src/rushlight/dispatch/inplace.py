@@ -335,7 +335,12 @@ def record_write(op: Op, named: dict, t: Tensor, old: Tensor | None, written: li
 def plainly(t: Any, *others: Any) -> bool:
     """Whether to write to `t` what is read from `others` concerns nobody else: plain tensors without
     history and in no mode, whose memory is not that of `t`."""
-    if t.__class__ is not Tensor or t._edge is not None or active.modes:
+    if t.__class__ is not Tensor or active.modes:
+        return False
+    e = t._edge
+    if e is not None and (
+        e.__class__ is not View or e.base._edge is not None or e.node is not None
+    ):
         return False
     a = t._array
     if a.__class__ is not np.ndarray or t._counter is INFERENCE or 0 in a.strides:

@@ -341,13 +341,13 @@ def write_counted(tensor, table):
 
 @entry
 def call_into(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object):
-    """`call_into(kernel, *arguments)`: the first argument, a tensor without history to whose memory the kernel wrote;
-    None where it did not."""
+    """`call_into(kernel, *arguments)`: the first argument, a tensor without history (or a view of one) to whose
+    memory the kernel wrote; None where it did not."""
     table = bits(self[DATA], Ptr[i64])
     given, held, edges = array(i64, MOST), array(i64, MOST), array(i64, MOST)
     fits, arrays, _, history, found = read(objects, count - 1, given, held, edges, table)
     if fits:
-        fits = found & (bits(objects[1], Ptr[i64])[table[EDGE_AT]] == table[NOTHING])
+        fits = found & (edge_of(bits(objects[1], Ptr[i64]), table) == table[NOTHING])
     if fits & history:
         recording = records(table)
         if recording < 0:
