@@ -346,17 +346,22 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if at is None:
         assign(area, v)
     elif a.__class__ is not Meta:
-        advanced.refuse_bytes(at, v)
-        if v.ndim:
-            if v.shape[0] == 1:
-                v = without_leading_ones(_wrap(v), None)._array
-            v = on_device_of(a, v)
-            if own.shares_memory(v, area):
-                results.refuse_overlap("index_put_", v, area)
-                v = v.copy()
-        advanced.refuse_own_indices(at, area, v, False)
-        advanced.put(area, at, v if v.__class__ is a.__class__ else on_device_of(a, v), False)
+        put_into(area, at, v)
     _bump(self)
+
+
+def put_into(area: Any, at: advanced.At, v: Any) -> None:
+    """Write an array, which broadcasts, or a number at the indices of a region."""
+    advanced.refuse_bytes(at, v)
+    if v.ndim:
+        if v.shape[0] == 1:
+            v = without_leading_ones(_wrap(v), None)._array
+        v = on_device_of(area, v)
+        if devices.of(area).shares_memory(v, area):
+            results.refuse_overlap("index_put_", v, area)
+            v = v.copy()
+    advanced.refuse_own_indices(at, area, v, False)
+    advanced.put(area, at, v if v.__class__ is area.__class__ else on_device_of(area, v), False)
 
 
 def index_takes_over(self: Tensor, index: Any, value: Any) -> bool:
