@@ -72,6 +72,11 @@ def test_buffer_class_registers_and_says_whether_it_is_saved():
         (lambda m: m.register_buffer("train", None), KeyError, "attribute 'train' already exists"),
         (lambda m: m.register_buffer(3, None), TypeError, "should be a string. Got int"),
         (lambda m: m.add_module("x", 3), TypeError, "int is not a Module subclass"),
+        (
+            lambda m: nn.Sequential(torch.nn.functional.relu),
+            TypeError,
+            "torch.nn.functional.relu is not a Module subclass",
+        ),
         (lambda m: m.nothing, AttributeError, "'Net' object has no attribute 'nothing'"),
         (lambda m: m.get_submodule("first.x"), AttributeError, "Linear has no attribute `x`"),
         (lambda m: m.get_parameter("seen"), AttributeError, "`seen` is not an nn.Parameter"),

@@ -36,6 +36,17 @@ def test_resize():
         assert x.resize(2, 2).shape == (2, 2)
     with pytest.warns(UserWarning, match="deprecated"):
         assert x.resize_as(torch.ones(1, 4)).shape == (1, 4)
+    with pytest.warns(UserWarning, match="deprecated"):
+        y = x.resize((2, 2))
+    y[0, 0] = 7
+    assert x.tolist() == [7, 1, 2, 3]  # a view
+    with (
+        pytest.warns(UserWarning, match="deprecated"),
+        pytest.raises(
+            RuntimeError, match="resize to 3 .3 elements in total.*can only change the shape"
+        ),
+    ):
+        x.resize(3)
 
 
 def test_set():
@@ -72,7 +83,9 @@ def test_share_memory():
 def test_names_of_types():
     assert torch.typename(torch.ones(2)) == "torch.FloatTensor"
     assert torch.typename(torch.ones(2, dtype=torch.int64)) == "torch.LongTensor"
-    assert torch.typename(Tensor) == "torch.Tensor"
+    assert torch.typename(Tensor) == "torch.Tensor" and torch.typename([1]) == "list"
+    assert torch.typename(torch.nn.functional.relu) == "torch.nn.functional.relu"
+    assert torch.typename(len) == "len" and torch.typename(type) == "type"
     assert torch.ones(2).storage_type() is torch.FloatStorage
 
 

@@ -655,3 +655,12 @@ def test_one_hot_is_mapped_where_the_number_of_classes_is_given():
     assert vmap(lambda i: F.one_hot(i, 3))(at).tolist() == [[1, 0, 0], [0, 0, 1]]
     with pytest.raises(RuntimeError, match="explicit positive num_classes"):
         vmap(F.one_hot)(at)
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_results_of_an_ensemble_of_linear_layers_are_row_major(with_bias):
+    w, x = torch.randn(3, 2, 4), torch.randn(5, 4)
+    b = torch.randn(3, 2) if with_bias else torch.zeros(3, 2)
+    got = vmap(lambda w, b: F.linear(x, w, b if with_bias else None))(w, b)
+    assert got.is_contiguous() and got.view(-1).shape == (30,)
+    assert_close(got, x @ w.mT + b[:, None])

@@ -1606,7 +1606,7 @@ def true_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> T
 def trunc(input: Tensor, *, out: Any = None) -> Tensor:
     """Rounded towards zero."""
 def typename(obj: Any) -> _str:
-    """The name of a tensor's type, or the full name of any object's class."""
+    """The name of a tensor's type, the full name of a class or function, or that of any other object's class."""
 def unbind(input: Tensor, dim: _int = 0) -> tuple[Tensor, ...]:
     """All slices along a dimension, without it."""
 def unbind_copy(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:

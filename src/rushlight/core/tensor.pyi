@@ -1035,11 +1035,11 @@ class Tensor:
     def reshape_as(self, other: Tensor) -> Tensor:
         """`self.reshape(other.shape)`."""
     def resize(self, *sizes: Any) -> Any:
-        """A copy of `resize_` that PyTorch calls deprecated."""
+        """`view` under a name that PyTorch calls deprecated; RuntimeError for another number of elements."""
     def resize_(self, *args: Any, size: Any = None, memory_format: Any = None) -> Tensor:
         """Change the shape in place; elements beyond the old memory are uninitialised."""
     def resize_as(self, tensor: Any) -> Any:
-        """A copy of `resize_as_` that PyTorch calls deprecated."""
+        """`view_as` under a name that PyTorch calls deprecated; RuntimeError for another number of elements."""
     def resize_as_(self, the_template: Any, *, memory_format: Any = None) -> Tensor:
         """`resize_` to the shape of another tensor."""
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:

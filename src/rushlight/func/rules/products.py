@@ -95,7 +95,8 @@ def linear(b: Batched) -> Any:
     nx, nw = b.ndim("input"), b.ndim("weight")
     if nx == nw == 2 and "weight" in b.has and ("input" not in b.has or is_transposed(x)):
         y = w @ x.transpose(-1, -2)  # both factors are read along their rows
-        return (y if bias is None else y + bias.unsqueeze(-1)).transpose(1, 2)
+        y = y if bias is None else y + bias.unsqueeze(-1)
+        return y.transpose(1, 2).contiguous()  # callers look at it with `view`
     x = b.expanded("input")
     if "weight" not in b.has:
         y = torch.nn.functional.linear(x, w)

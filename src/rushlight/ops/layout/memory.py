@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -222,16 +224,27 @@ def _others(holder: Any) -> list[Any]:
 
 @public("Tensor", overridable=True)
 def resize(self, *sizes):
-    """A copy of `resize_` that PyTorch calls deprecated."""
+    """`view` under a name that PyTorch calls deprecated; RuntimeError for another number of elements."""
     settings.warn("non-inplace resize is deprecated")
-    return resize_(self.clone(), *sizes)
+    return reshaped(self, sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes)
 
 
 @public("Tensor", overridable=True)
 def resize_as(self, tensor):
-    """A copy of `resize_as_` that PyTorch calls deprecated."""
+    """`view_as` under a name that PyTorch calls deprecated; RuntimeError for another number of elements."""
     settings.warn("non-inplace resize_as is deprecated")
-    return resize_(self.clone(), tensor._array.shape)
+    return reshaped(self, tensor._array.shape)
+
+
+def reshaped(input: Tensor, sizes: Sequence[int]) -> Tensor:
+    wanted = math.prod(sizes)
+    if wanted != input.numel():
+        raise RuntimeError(
+            f"requested resize to {'x'.join(map(str, sizes))} ({wanted} elements in total), but the given tensor "
+            f"has a size of {'x'.join(map(str, input.shape))} ({input.numel()} elements). autograd's resize can only "
+            "change the shape of a given tensor, while preserving the number of elements. "
+        )
+    return input.contiguous().view(sizes)
 
 
 @public("Tensor")

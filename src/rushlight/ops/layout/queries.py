@@ -156,16 +156,18 @@ def storage_type(self: Tensor) -> type:
 
 @public()
 def typename(obj: Any) -> str:
-    """The name of a tensor's type, or the full name of any object's class."""
+    """The name of a tensor's type, the full name of a class or function, or that of any other object's class."""
     if isinstance(obj, Tensor):
         return obj.type()
-    cls = obj if isinstance(obj, type) else type(obj)
-    if cls is Tensor:
+    if obj is Tensor:
         return "torch.Tensor"
-    module = cls.__module__
-    if module in ("builtins", "", None):
-        return cls.__qualname__
-    return f"{'torch' + module.removeprefix('rushlight') if module.startswith('rushlight') else module}.{cls.__qualname__}"
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
+    if name is None:
+        obj, name = type(obj), type(obj).__qualname__
+    module = getattr(obj, "__module__", None) or ""
+    if module in ("builtins", ""):
+        return name
+    return f"{'torch' + module.removeprefix('rushlight') if module.startswith('rushlight') else module}.{name}"
 
 
 @public(overridable=True)
