@@ -290,3 +290,62 @@ def test_views_that_refuse_writes_do_so_behind_a_program(name, recorded):
         for _ in range(3):
             with pytest.raises(RuntimeError, match="is being modified inplace"):
                 f(torch.ones(2, 3))
+
+
+def of_an_argument(x):
+    return unrecorded(x)
+
+
+def detached(x):
+    y = x * 2
+    return y, y.detach()
+
+
+def several(x):
+    y = x * 2
+    return y.t()[0][1:], y, y.view(-1)[2:]
+
+
+def parts_of_complex_numbers(x):
+    y = torch.complex(x, x)
+    return torch.view_as_real(y)[..., 1], y.real
+
+
+def complex_views(x):
+    y = torch.stack([x, x + 1], -1)
+    return torch.view_as_complex(y)[0].abs(), y
+
+
+def written(result, w, how):
+    """What a caller sees who writes to a result."""
+    many = result if isinstance(result, tuple) else (result,)
+    if how == "recorded":
+        many[0].mul_(w.sum())
+    elif how == "the last":
+        many[-1].add_(w.sum())
+    elif how == "the base":
+        many[-1]._base.mul_(w.sum())
+    else:
+        with torch.no_grad():
+            many[0].mul_(2)
+    needed = [t for t in many if t.requires_grad]
+    if needed:
+        sum((t * (k + 1)).sum() for k, t in enumerate(needed)).backward()
+    return [(t.tolist(), t.requires_grad, t.is_leaf, t._version) for t in many]
+
+
+@pytest.mark.parametrize("how", ["recorded", "the last", "the base", "unrecorded"])
+@pytest.mark.parametrize(
+    "f", [of_an_argument, detached, several, parts_of_complex_numbers, complex_views]
+)
+def test_what_is_written_to_a_result_is_in_those_that_share_its_memory(f, how):
+    def seen(g):
+        w, x = torch.ones(3, requires_grad=True), torch.arange(6.0).reshape(2, 3) + 1
+        try:
+            return written(g(x), w, how), w.grad is not None and w.grad.tolist(), x.tolist()
+        except (RuntimeError, AttributeError) as e:
+            return type(e), x.tolist()
+
+    g = torch.compile(f)
+    assert [seen(g) for _ in range(3)] == [seen(f)] * 3
+    assert g.programs

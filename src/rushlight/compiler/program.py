@@ -15,7 +15,7 @@ from rushlight._backends import cpu as xp
 from rushlight.autograd.graph import Node, Output, freed, node_and_output, stale, version_of
 from rushlight.autograd.state import thread, unreached
 from rushlight.autograd.views import DEFAULT, View, edge_of
-from rushlight.compiler.capture.consumed import consumed, ended_at, kind_of, saving_nodes
+from rushlight.compiler.capture.consumed import ended_at, kind_of, saving_nodes
 from rushlight.compiler.capture.guards import Apart, derivable, evaluate, sharing
 from rushlight.compiler.capture.recording import Segment
 from rushlight.compiler.capture.steps import Continuation, Decision, Step, Stop
@@ -31,7 +31,7 @@ from rushlight.compiler.capture.templates import (
 )
 from rushlight.compiler.lowering import lowering
 from rushlight.compiler.partial_backward import Backward
-from rushlight.compiler.results import bump, view_that_refuses, view_without_history, watched
+from rushlight.compiler.results import MAKERS
 from rushlight.compiler.rollback import TakesBack
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 from rushlight.fx import Graph
@@ -140,9 +140,9 @@ class Program:
         self.guards = capture.guards
         self.names = capture.guards.names
         self.unchanged = 1 << 62  # the number of the first line that may change something
-        self.made: dict[
-            int, str
-        ] = {}  # tensors and containers that were made already, by the id of the original
+        # Tensors and containers that were made already, by the id of the original.
+        self.made: dict[int, str] = {}
+        self.counted: dict[int, str] = {}  # results by their version counters
         self.segments: list[Segment] = []
         recorder = capture.recorder
         self.ended: dict[int, str | None] = {}  # of tensors, where their history is over
@@ -201,7 +201,7 @@ class Program:
             given = f"Continuation({self.guards.name(rest)}, *{given})"
         self.lines.append(f"return {given}")
         self.guard_memory(recorder)
-        self.names |= {"_wrap": _wrap, "bump": bump, "consumed": consumed}
+        self.names |= MAKERS
         body = "\n".join("    " + line for line in letting_go(self.lines))
         self.source = f"def run(args, kwargs):\n{body}\n"
         self.guard_source = self.guards.source()
@@ -371,7 +371,6 @@ class Program:
         self.names |= {"Backward": kind, "begin": begin, "Output": Output}
         edges = ", ".join(f"edge_of({v.expression})" for v in self.sources)
         versions = ", ".join(f"({v.expression}, version_of({v.expression}).n)" for v in tensors)
-        self.names |= {"edge_of": edge_of, "version_of": version_of}
         self.lines.append(
             f"node = begin(Backward, [{edges}], [{', '.join(map(self.array, saved))}], [{versions}])"
         )
@@ -385,7 +384,6 @@ class Program:
                 continue
             if places := {k for saved, k in arrays if np.may_share_memory(a, saved)}:
                 name = self.made[id(made.tensor)]
-                self.names["watched"] = watched
                 self.watching.append(places)
                 self.lines.append(f"node.versions.append(watched({name}))")
 
@@ -480,6 +478,7 @@ class Program:
                 self.lines.append(
                     f"{name} = {self.guards.name(t.tensor._edge)}.replay({t.base.expression})"
                 )
+                self.lines.append(f"{name}._edge.kind = {t.tensor._edge.kind}")
             return name
         assert isinstance(t, Container)
         if t.kind is not tuple and id(t.origin) in self.made:
@@ -522,17 +521,19 @@ class Program:
             edge = f"Output(node, {nr})" if len(self.results) > 1 else "node"
             self.lines.append(f"{name}._edge = {edge}")
         kind = t.tensor._edge.kind if t.tensor._edge.__class__ is View else DEFAULT
+        counter = t.tensor._counter
+        if counter not in (None, INFERENCE) and t.base is None:  # `detach()` counts writes with it
+            first = self.counted.setdefault(id(counter), name)
+            if first != name:
+                self.lines.append(f"{name}._counter = version_of({first})")
         if t.base is not None:
-            self.names["view_without_history"] = view_without_history
             self.lines.append(f"view_without_history({name}, {self.expression(t.base)}, {kind})")
         elif kind != DEFAULT:
-            self.names["view_that_refuses"] = view_that_refuses
             self.lines.append(f"view_that_refuses({name}, {kind})")
 
     def inference(self, name: str, t: Tensor) -> None:
         """Make a result one of inference mode where it was one, and none elsewhere."""
         if (t._counter is INFERENCE) is not self.in_inference:
-            self.names["INFERENCE"] = INFERENCE
             self.lines.append(f"{name}._counter = {'None' if self.in_inference else 'INFERENCE'}")
 
 

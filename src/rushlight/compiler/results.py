@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import rushlight
 from rushlight.autograd.graph import version_of
-from rushlight.autograd.views import View
+from rushlight.autograd.views import View, edge_of
+from rushlight.compiler.capture.consumed import consumed
 from rushlight.core.tensor import INFERENCE, Tensor, _wrap
 
 
@@ -30,12 +32,19 @@ def view_without_history(t: Tensor, base: Tensor, kind: int) -> None:
 
 def in_place_of(base: Tensor, view: Any, within: Any) -> Tensor:
     """The part of a tensor that an array is of the array `within`."""
-    if view.dtype != within.dtype:
-        base = base.view(view.dtype)
-    size = view.dtype.itemsize
+    shape, strides, size = view.shape, view.strides, view.dtype.itemsize
     ahead = view.__array_interface__["data"][0] - within.__array_interface__["data"][0]
-    strides = tuple([s // size for s in view.strides])
-    return base.as_strided(view.shape, strides, base.storage_offset() + ahead // size)
+    is_complex = view.dtype.kind == "c" and within.dtype.kind == "f"
+    if is_complex:
+        size //= 2
+        shape, strides = (*shape, 2), (*strides, size)
+    elif within.dtype.kind == "c" and view.dtype.kind == "f":
+        base = rushlight.view_as_real(base)
+    elif view.dtype != within.dtype:
+        base = base.view(view.dtype)
+    at = base.storage_offset() + ahead // size
+    part = base.as_strided(shape, tuple([s // size for s in strides]), at)
+    return rushlight.view_as_complex(part) if is_complex else part
 
 
 def view_that_refuses(t: Tensor, kind: int) -> None:
@@ -50,3 +59,17 @@ def not_made_again(base: Tensor) -> Tensor:
         "torch.compile: a view that a custom function gave was written to where calls are not recorded: "
         "its history is lost. Call the function without torch.compile."
     )
+
+
+MADE_BY = (
+    _wrap,
+    bump,
+    consumed,
+    edge_of,
+    version_of,
+    view_that_refuses,
+    view_without_history,
+    watched,
+)
+# What programs make their results with, by name.
+MAKERS = {f.__name__: f for f in MADE_BY} | {"INFERENCE": INFERENCE}
