@@ -239,8 +239,8 @@ def _machine() -> tuple[Any, Any, tuple[str, str]]:
     name, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     if (
         os.environ.get("RUSHLIGHT_AVX512") == "0"
-    ):  # vectors of 256 bits, as other machines have them
-        features = features.replace("+avx512", "-avx512")
+    ):  # vectors of 256 bits, as other machines have them, which have no tiles either
+        features = features.replace("+avx512", "-avx512").replace("+amx", "-amx")
     if "+avx512f" in features:
         features += ",-prefer-256-bit"  # LLVM would use half of a vector register otherwise
     return llvm, _target_machine(llvm, name, features, 3), (name, features)
