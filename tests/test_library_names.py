@@ -51,6 +51,9 @@ assert not torchvision._is_tracing()
 
 assert torch.torch is torch and torch.__name__ == "torch" and torch.__name__ != "numpy"
 assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}
+from torch.optim import lr_scheduler
+assert lr_scheduler.MultiStepLR.__module__ == lr_scheduler.__name__ and torch.optim.lr_scheduler is lr_scheduler
+assert torch.utils.data.Sampler.__module__ == torch.utils.data.sampler.__name__
 assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
 assert is_dynamo_supported() and isinstance(torch.compile(torch.nn.ReLU()), OptimizedModule)
 assert torch._dynamo.exc.Unsupported is Unsupported

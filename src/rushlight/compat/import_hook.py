@@ -180,19 +180,27 @@ def _origin(module: ModuleType) -> str:
     return getattr(module, "__file__", None) or "an unknown place"
 
 
+# The modules of PyTorch that classes say they are of.
+_HAVE_CLASSES = frozenset(name for rows in MODULES.values() for name in rows)
+
+
 class _Name(str):
-    """The package's name, "rushlight" for Python's imports; it compares and hashes as "torch" for programs."""
+    """A module's name, "rushlight.optim" for Python's imports; it compares and hashes as "torch.optim" for programs."""
 
     __slots__ = ()
 
+    @property
+    def _theirs(self) -> str:
+        return "torch" + self.removeprefix("rushlight")
+
     def __eq__(self, other: object) -> bool:
-        return other == "torch"
+        return other == self._theirs
 
     def __ne__(self, other: object) -> bool:
-        return other != "torch"
+        return other != self._theirs
 
     def __hash__(self) -> int:
-        return hash("torch")
+        return hash(self._theirs)
 
 
 class _Finder:
@@ -399,15 +407,19 @@ def _list_whole(module: ModuleType) -> None:
 
 def _name_classes(module: ModuleType) -> None:
     """Give the classes of a file the names of PyTorch's modules; the modules are at hand where `typing` looks for them."""
-    own = module.__name__.partition(".")[2]
+    ours = module.__name__
+    own = ours.partition(".")[2]
     for theirs, names in MODULES.get(own, {}).items():
         named = frozenset(names.split())
         for cls in vars(module).values():
-            own_class = isinstance(cls, type) and cls.__module__ == module.__name__
+            own_class = isinstance(cls, type) and cls.__module__ == ours
             if own_class and cls.__qualname__ in named:
                 cls.__module__ = theirs
         if theirs in (f"torch.{own}", f"torch.nn.modules.{own.removeprefix('nn.')}"):
             private_names.add(theirs, sys.modules.setdefault(theirs, module))
+    if f"torch.{own}" in _HAVE_CLASSES:  # programs ask whether `cls.__module__ == module.__name__`
+        sys.modules.setdefault(f"torch.{own}", module)
+        module.__name__ = _Name(ours)
     if own == "serialization.rebuild":
         _name_functions()
 
