@@ -38,7 +38,7 @@ SHOWN = {
 }
 # These write into arguments: which.
 WRITES = {
-    "copy_into": (0,), "put_slices": (0,), "fill": (0,), "arange_into": (0,), "linspace_into": (0,), "both_ends_into": (0,), "scatter_reduce": (0,),
+    "copy_into": (0,), "put_slices": (0,), "fill": (0,), "arange_into": (0,), "linspace_into": (0,), "both_ends_into": (0,), "powers_into": (0,), "scatter_reduce": (0,),
     "random_normal_floats": (1,), "random_scalar_normals": (1,), "random_permutation": (1,), "add_rows": (0,), "index_add_at": (0,),
     "index_put": (0,), "fill_masked": (0,), "scatter": (0,), "reduce_slices": (0,), "masked_scatter": (0,),
     "update_running_stats": (0, 1), "random_uniform": (1,), "random_doubles": (1,), "random_exponentials": (1,),

@@ -45,6 +45,17 @@ def test_from_both_ends(n):
             assert got.tobytes() == want.tobytes(), (start, end)
 
 
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("base", [2.0, 10.0, 0.1, 7.5, 0.0, -2.0, np.inf])
+def test_powers_as_the_reference(base, n):
+    exponents = np.random.default_rng(n).uniform(-9, 9, n)
+    for side in ("after", "before"):
+        got, want = guarded(exponents, side), exponents.copy()
+        sequences.powers_into(got, base)
+        reference.powers_into(want, base)
+        assert np.array_equal(got, want, equal_nan=True)
+
+
 def test_any_number_of_threads():
     out = [np.empty(100_001, np.float32) for _ in range(2)]
     before = torch.get_num_threads()

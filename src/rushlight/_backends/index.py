@@ -115,7 +115,7 @@ REFERENCE = {
         "dirichlet_gradient standard_gamma_gradient "
     ),
     "sequences": (
-        "arange_into both_ends_into full linspace_into ones "
+        "arange_into both_ends_into full linspace_into ones powers_into "
     ),
     "softmax": (
         "cross_entropy cross_entropy_gradient entropy_total log_softmax log_softmax_gradient "
@@ -256,7 +256,7 @@ LLVM = {
         "gather gather_gradient scatter scatter_reduce "
     ),
     "sequences": (
-        "arange_into both_ends_into linspace_into "
+        "arange_into both_ends_into linspace_into powers_into "
     ),
     "softmax": (
         "log_softmax log_softmax_gradient logsumexp softmax softmax_gradient "

@@ -464,8 +464,9 @@ FUNCTIONS = {
         "exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: partition:routine: "
         "quickselect:routine: sink:routine: sort_unstably:routine: ",
     "sequences": "GRAIN:constant:16384 both_ends:kernel:out=Ptr[f64],n=i64,start=f64,end=f64,step=f64 "
-        "counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 rounded:inline: "
-        "spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64 ",
+        "counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 powers:kernel:exponents=Ptr[f64],n=i64,base=f64 "
+        "rounded:inline: spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T "
+        "spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64 ",
     "shape_inference": "COLUMNS:constant:2 PARTS:constant:3 ROWS:constant:1 SHORT:constant:131072 TILE:constant:64 "
         "along_axis:inline: among_few:kernel:MOST,a=Header,tests=Header,plan=Ptr[i64] at_axis:inline: "
         "by_strides:inline: chosen:kernel:MOST,a=Header,axis=i64,keep=i64,which=i64,plan=Ptr[i64] "

@@ -15,6 +15,7 @@ _counted = Compiled(kernels.counted)
 _spaced = Compiled(kernels.spaced)
 _spaced_halves = Compiled(kernels.spaced_halves)
 _both_ends = Compiled(kernels.both_ends)
+_powers = Compiled(kernels.powers)
 
 
 @implements("arange_into", dtypes=FLOATING, least=1)
@@ -40,3 +41,11 @@ def both_ends_into(out: np.ndarray, start: float, end: float, step: float) -> An
     if not out.flags.carray:
         return NotImplemented
     return _both_ends[()](out, out.size, start, end, step)
+
+
+@implements("powers_into", dtypes=(F64,), least=1)
+def powers_into(exponents: np.ndarray, base: float) -> Any:
+    """`base` to the power of numbers, float64 [n], in their place."""
+    if not exponents.flags.carray:
+        return NotImplemented
+    return _powers[()](exponents, exponents.size, base)

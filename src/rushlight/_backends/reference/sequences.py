@@ -13,7 +13,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight.rng.fma import fused, fused_float32
 
-KERNELS = "arange_into both_ends_into full linspace_into ones".split()
+KERNELS = "arange_into both_ends_into full linspace_into ones powers_into".split()
 
 WIDTH = 32  # bytes of a vector
 
@@ -93,3 +93,10 @@ def both_ends_into(out: np.ndarray, start: float, end: float, step: float) -> No
     steps = np.arange(out.size - half) * float(step)
     out[:half] = steps[:half] + start
     out[half:] = end - steps[::-1]
+
+
+@np.errstate(all="ignore")
+def powers_into(exponents: np.ndarray, base: float) -> None:
+    """`base` to the power of numbers, float64 [n], in their place, as C's library computes them: NumPy does so with one number at a
+    time, and on some processors in another way with many."""
+    exponents[:] = [np.float64(base) ** e for e in exponents]

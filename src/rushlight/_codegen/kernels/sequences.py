@@ -8,6 +8,8 @@ from rushlight._codegen.types import Ptr, f32, f64, i64
 
 GRAIN = 16384  # elements in a chunk: whole vectors
 
+pow = external("pow", f64, f64, f64)  # of the mathematical library of C, as PyTorch calls it
+
 
 @kernel
 def counted(T, out: Ptr[T], n: i64, start: f64, step: f64):
@@ -48,6 +50,14 @@ def both_ends(out: Ptr[f64], n: i64, start: f64, end: f64, step: f64):
             out[i] = f64(i) * step + start
         for i in range(max(low, half), high):
             out[i] = end - f64(n - 1 - i) * step
+
+
+@kernel
+def powers(exponents: Ptr[f64], n: i64, base: f64):
+    """base to the power of each number, in its place."""
+    for low, high in parallel(n, GRAIN // 16):
+        for i in range(low, high):
+            exponents[i] = pow(base, exponents[i])
 
 
 @inline

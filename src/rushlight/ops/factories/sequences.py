@@ -413,9 +413,9 @@ def _powers(start: Any, end: Any, n: int, d: np.dtype, base: Any) -> np.ndarray:
     if d in FLOATING and d is not F64:
         start, end = _rounded(start, d), _rounded(end, d)
         apart = _rounded(end - start, d)
-    exponents = xp.empty(n)  # float64, whatever the dtype
-    xp.both_ends_into(exponents, float(start), float(end), apart / max(n - 1, 1))
-    powers = np.power(float(base), exponents)
+    powers = xp.empty(n)  # float64, whatever the dtype
+    xp.both_ends_into(powers, float(start), float(end), apart / max(n - 1, 1))
+    xp.powers_into(powers, float(base))
     return powers.astype(d) if d.kind in "iu" else xp.cast(powers, d)
 
 
