@@ -54,6 +54,9 @@ assert {"torch": 1}[torch.__name__] == 1 and torch.__name__ in {"torch", "jax"}
 from torch.optim import lr_scheduler
 assert lr_scheduler.MultiStepLR.__module__ == lr_scheduler.__name__ and torch.optim.lr_scheduler is lr_scheduler
 assert torch.utils.data.Sampler.__module__ == torch.utils.data.sampler.__name__
+from torch.serialization import _get_layout  # pickles name it
+
+assert _get_layout("torch.strided") is torch.strided
 assert "USE_MKL" in torch.__config__.show() and torch.__config__.parallel_info()
 assert is_dynamo_supported() and isinstance(torch.compile(torch.nn.ReLU()), OptimizedModule)
 assert torch._dynamo.exc.Unsupported is Unsupported

@@ -418,7 +418,7 @@ def _name_classes(module: ModuleType) -> None:
         if theirs in (f"torch.{own}", f"torch.nn.modules.{own.removeprefix('nn.')}"):
             private_names.add(theirs, sys.modules.setdefault(theirs, module))
     if f"torch.{own}" in _HAVE_CLASSES:  # programs ask whether `cls.__module__ == module.__name__`
-        sys.modules.setdefault(f"torch.{own}", module)
+        private_names.add(f"torch.{own}", sys.modules.setdefault(f"torch.{own}", module))
         module.__name__ = _Name(ours)
     if own == "serialization.rebuild":
         _name_functions()
