@@ -63,7 +63,7 @@ NUMPY = {
     "core/storage.py": 6,  # bytes of files and buffers
     "core/tensor.py": 1,  # Tensor.__array_wrap__
     "ops/factories/construct.py": 2,  # from_dlpack, frombuffer
-    "ops/factories/sequences.py": 3,  # logspace
+    "ops/factories/sequences.py": 2,  # logspace
     "ops/factories/windows.py": 2,  # the Kaiser window
     # sparse arrays are on the CPU only
     "ops/sparse/calls.py": 5,
