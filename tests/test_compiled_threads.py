@@ -1,5 +1,5 @@
 """One thread and two give the same bits, forward and backward: chunks and the order in which they are
-joined depend on shapes alone."""
+joined depend on shapes alone. Neither does it matter where an array lies, or that a call is recorded."""
 
 from __future__ import annotations
 
@@ -125,6 +125,38 @@ PROGRAMS = {
 def test_same_bits(name, dtype):
     one, two = (run(PROGRAMS[name], n, dtype) for n in (1, 2))
     assert one == two
+
+
+OF_ONE = {
+    "sum": lambda a, **d: a.sum(**d),
+    "sum of rows": lambda a, **d: a.sum(-1, **d),
+    "mean": lambda a, **d: a.mean(**d),
+    "nansum": lambda a, **d: a.nansum(**d),
+    "product": lambda a, **d: (a * 1e-3 + 1).prod(0, **d),
+    "softmax": lambda a, **d: a.softmax(-1, **d),
+    "cumsum": lambda a, **d: a.cumsum(0, **d),
+    "norm": lambda a, **d: torch.linalg.vector_norm(a, **d),
+    "variance": lambda a: a.var(),
+    "logarithm": lambda a: a.logsumexp(-1),
+    "scalar product": lambda a: torch.dot(a.ravel(), a.ravel()),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", OF_ONE)
+def test_same_bits_at_any_address_and_however_asked(name, dtype):
+    function = OF_ONE[name]
+    torch.set_num_threads(1)
+    for shape in ((3,), (10,), (37,), (100,), (16_385,), (40_003,), (17, 33), (7, 20_001)):
+        a = torch.randn(shape, dtype=dtype)
+        first = bits(function(a))
+        memory = torch.empty(a.numel() + 16, dtype=dtype)
+        for place in (1, 3, 7, 8):
+            moved = memory[place : place + a.numel()].view(shape).copy_(a)
+            assert bits(function(moved)) == first, (shape, place)
+        assert bits(function(a.clone().requires_grad_())) == first, (shape, "recorded")
+        if name not in ("variance", "logarithm", "scalar product"):
+            assert bits(function(a, dtype=dtype)) == first, (shape, "its own dtype")
 
 
 def test_same_bits_of_a_recurrent_layer():

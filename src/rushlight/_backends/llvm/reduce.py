@@ -290,9 +290,16 @@ def by_copy(name: str, a: Any, *options: Any) -> Any:
     return getattr(reference, name)(a, *options)
 
 
+def other_than(a: Any, dtype: np.dtype | None) -> np.dtype | None:
+    """The dtype that a floating array is to be reduced in, None where that is its own: asked for or not, the same kernel
+    computes."""
+    return None if dtype in FLOATING and dtype is a.dtype else dtype
+
+
 @implements("sum")
 def sum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum. Halves accumulate in float32, integers and bool in int64."""
+    dtype = other_than(a, dtype)
     if dtype is None:
         r = _sum(a, axis, keepdims)
         if r is not None:
@@ -341,6 +348,7 @@ def sum_of_rows(t: Type, to: Type) -> Any:
 @implements("nansum")
 def nansum(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The sum, NaN left out."""
+    dtype = other_than(a, dtype)
     if dtype is None:
         r = _numbers(a, axis, keepdims)
         if r is not None:
@@ -366,6 +374,7 @@ def count_nonzero(a: np.ndarray, axis: Any) -> Any:
 @implements("prod")
 def prod(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The product. Halves accumulate in float32, integers and bool in int64."""
+    dtype = other_than(a, dtype)
     if dtype is None:
         r = _product(a, axis, keepdims)
         if r is not None:
@@ -425,6 +434,7 @@ def sum_to(a: np.ndarray, shape: tuple) -> np.ndarray:
 @implements("mean")
 def mean(a: np.ndarray, axis: Any, keepdims: bool, dtype: np.dtype | None = None) -> Any:
     """The mean, in `dtype`; halves are divided in float32."""
+    dtype = other_than(a, dtype)
     if dtype is None:
         r = _mean(a, axis, keepdims)
         if r is not None:
