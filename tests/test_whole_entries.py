@@ -91,6 +91,8 @@ def test_entries_do_what_the_operators_do(dtype):
         both_ways("scatter_add", x, dim, j, values)
         both_ways("take", x, j)
         both_ways("masked_fill", x, some(shape if rng.integers(5) else (2,)) != 0, number)
+        mask = some((shape, (2,), shape[1:], (2, *shape))[rng.integers(4)]) != 0
+        both_ways("masked_scatter", x, mask, some((x.numel() * int(rng.integers(3)),)))
         both_ways("index_add", x, dim, i, source, alpha=alpha)
         both_ways("index_reduce", x, dim, i, source, how, include_self=include)
         both_ways("scatter_reduce", x, dim, j, values, how, include_self=include)
@@ -114,6 +116,9 @@ def test_what_they_write_is_recorded_counted_and_refused():
         x.index_fill_(0, i, 1.0)
     with pytest.raises(RuntimeError, match="more than one element"):
         torch.zeros(1).expand(3).scatter_(0, torch.tensor([0]), 1.0)
+    y = torch.zeros(3).requires_grad_() * 1
+    y.masked_scatter_(torch.tensor([True, False, True]), s)
+    assert type(y.grad_fn).__name__ == "MaskedScatterBackward0" and y.tolist() == [1, 0, 1]
     a = torch.arange(4.0)
     with pytest.raises(RuntimeError):
         a.index_copy_(0, torch.tensor([0, 1]), a[1:3])

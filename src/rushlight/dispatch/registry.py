@@ -61,6 +61,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.core.collector import paused
 from rushlight.core.device import device
+from rushlight.core.geometry import broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import general
 
@@ -183,10 +184,13 @@ def parameters(function: Callable) -> tuple[str, ...]:
 
 
 def on_copy(write: Callable, order: str) -> Callable:
-    """The forward that runs `write(xp, array, ...)` on a copy of the array."""
+    """The forward that runs `write(xp, array, ...)` on a copy of the array: row-major ("C"), in the array's own order
+    ("K"), or row-major of the shape that it and the next argument broadcast to ("B")."""
 
     def forward(xp: Any, a: Any, *args: Any, **options: Any) -> Any:
-        r = xp.row_major(a) if order == "C" else xp.copy_like(a, a)
+        if order == "B" and args[0].shape != a.shape:
+            a = xp.broadcast_to(a, broadcast_shapes(a.shape, args[0].shape))
+        r = xp.copy_like(a, a) if order == "K" else xp.row_major(a)
         write(xp, r, *args, **options)
         return r
 
@@ -269,8 +273,8 @@ class Op:
         self.rule_all: Rule | None = None
         # the operator that is recorded of the in-place form, where results of this one have no gradients: `lt_`
         self.recorded_in_place: Op | None = None
-        # The declared function overwrites a part of its first array. Out of place it runs on a copy, in the
-        # order of dimensions `writes`.
+        # The declared function overwrites a part of its first array. Out of place it runs on a copy, which lies
+        # as `writes` says, see `on_copy`.
         self.write, self.copy_order = declared if writes else None, writes
         if writes:
             self.has_inplace = self.is_method

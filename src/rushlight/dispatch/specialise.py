@@ -198,7 +198,7 @@ def entry_of(op: Op, into: bool = False) -> Callable | None:
         None if (inputs := op.operands()) is None else (0, [positions[i] for i in inputs])
     )
     results = op.scope["results"] if several else None
-    copy = op.copy_order if function == "whole" and not into else ""
+    copy = op.copy_order.replace("B", "C") if function == "whole" and not into else ""
     taken = Taken(*bits, one_dtype, kinds, layout_operands, copy)
     return partial(bind, op, bound_to(), taken, how, results, calls.call_into if into else None)
 

@@ -40,8 +40,8 @@ LARGE = 16_384
 ENOUGH = 2_000_000  # 2,000 calls on a few elements take about 10 ms
 # The operators with an entry for all that they do, see whole.py.
 WHOLE = frozenset(
-    "complex index_add index_copy index_reduce index_select polar renorm scatter_add scatter_reduce take "
-    "aten.index_fill_value aten.masked_fill aten.scatter_src aten.scatter_value "
+    "complex index_add index_copy index_reduce index_select polar renorm masked_scatter scatter_add scatter_reduce "
+    "take aten.index_fill_value aten.masked_fill aten.scatter_src aten.scatter_value "
     "pixel_shuffle pixel_unshuffle channel_shuffle roll flip grid_sampler_2d grid_sampler_3d "
     "internal.avg_pool1d internal.avg_pool2d internal.avg_pool3d internal.adaptive_avg_pool1d "
     "internal.adaptive_avg_pool2d internal.adaptive_avg_pool3d internal.adaptive_max_pool1d "

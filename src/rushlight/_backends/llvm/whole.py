@@ -14,6 +14,7 @@ import numpy as np
 
 from rushlight._backends import cpu
 from rushlight._backends.llvm.indexing import ADDED, WIDE_ADDED, WORDS, apart, both, taking
+from rushlight._backends.llvm.masks import PLACE
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.views import copy_into, in_memory_order, row_major
 from rushlight._codegen.dtype_entry import alone, before
@@ -103,6 +104,7 @@ ENTRIES = {
     ),
     "index_select": taking(index_calls.index_select, kernels.take_slices),
     "aten.masked_fill": filling(index_calls.masked_fill, kernels.filled),
+    "masked_scatter": PLACE,
     "complex": of_parts(few.complex, few.complex_of),
     "polar": of_parts(few.polar, few.polar_of),
     "renorm": entries(

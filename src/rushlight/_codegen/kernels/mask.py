@@ -249,14 +249,21 @@ def expand_few(values: Ptr[U], mask: Ptr[u8], out: Ptr[U], n: i64):
 
 
 @kernel
-def few_placed(SIZE, z: Header, mask: Header, values: Header, plan: Ptr[i64]):
+def few_placed(SIZE, input: Header, mask: Header, source: Header, plan: Ptr[i64]):
     """The plan of `scatter_few`."""
     fits, n = few(mask)
     plan[RUN] = 0
-    if fits & in_order(z) & in_order(values) & writeable(z) & same_shape(z, mask) & (n > 0):
-        m = size_of(values)
+    if (
+        fits
+        & in_order(input)
+        & in_order(source)
+        & writeable(input)
+        & same_shape(input, mask)
+        & (n > 0)
+    ):
+        m = size_of(source)
         if (m > 0) & (how_many(mask, n, u8) <= m):
-            if disjoint(z, SIZE, mask, 1) & disjoint(z, SIZE, values, SIZE):
+            if disjoint(input, SIZE, mask, 1) & disjoint(input, SIZE, source, SIZE):
                 plan[RUN] = 1
                 note(plan, n, [n])
 

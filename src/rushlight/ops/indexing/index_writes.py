@@ -323,7 +323,7 @@ put.grad(
 # -- masks -----------------------------------------------------------------------------------------
 
 
-@op(inplace=True)
+@op(writes="B")
 def masked_scatter(xp, input: Array, mask: Array, source: Array):
     """A copy of `input` where the places with `mask` True hold the elements of `source`, in order.
 
@@ -335,14 +335,16 @@ def masked_scatter(xp, input: Array, mask: Array, source: Array):
     mask = check_mask("masked_scatter", mask)
     same_dtype("masked_scatter", input, source, "source")
     if input.shape != mask.shape:
-        shape = geometry.broadcast_shapes(input.shape, mask.shape)
-        input, mask = xp.broadcast_to(input, shape), xp.broadcast_to(mask, shape)
-    r = input.copy(order="C")
-    if not xp.masked_scatter(r, mask, source):
+        if geometry.broadcast_shapes(input.shape, mask.shape) != input.shape:
+            raise RuntimeError(
+                f"output with shape {list(input.shape)} doesn't match the broadcast shape of the mask "
+                f"{list(mask.shape)}"
+            )
+        mask = xp.row_major(xp.broadcast_to(mask, input.shape))
+    if not xp.masked_scatter(input, mask, source):
         raise RuntimeError(
             f"Number of elements of source < number of ones in mask: {source.size} < {int(mask.sum())}"
         )
-    return r
 
 
 @by_elements
