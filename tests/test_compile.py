@@ -877,6 +877,39 @@ def test_a_written_value_is_refused_where_a_gradient_reads_it(taken):
     assert compiled.programs
 
 
+def times_itself(x, w):
+    a = x * 1.0
+    v = a[0]
+    v.mul_(a[0])
+    return a
+
+
+def times_itself_later(x, w):
+    v = x[0]
+    v.mul_(w)
+    v.mul_(x[0])
+    return v
+
+
+def itself_times_it(x, w):
+    v = x[0]
+    v.mul_(w)
+    x[0].mul_(v)
+    return v
+
+
+@pytest.mark.parametrize("f", [times_itself, times_itself_later, itself_times_it])
+def test_a_write_that_reads_its_own_memory_is_refused_in_backward(f):
+    """A gradient reads what was overwritten, under another view's name."""
+    compiled = torch.compile(f)
+    for g in (f, compiled, compiled, compiled):
+        x = torch.ones(2, 3, requires_grad=True) * 2
+        w = torch.full((3,), 0.5, requires_grad=True)
+        r = g(x, w)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            r.sum().backward()
+
+
 def test_a_function_is_split_at_calls_that_no_program_holds():
     def f(x):
         y = x.sin() * 2

@@ -300,8 +300,11 @@ def changed(op: Op, named: dict, t: Tensor) -> list[str]:
 
 
 def hidden(t: Tensor) -> bool:
-    """Whether what a node saves of `t` has no version: hooks pack it, or it is inside of another array."""
-    return bool(thread.saved_hooks) or isinstance(t._array, Lifted) or handlers.asked((t,))
+    """Whether what a node saves of `t` has no version: hooks pack it, it is inside of another array, or a subclass
+    says what it is."""
+    if thread.saved_hooks or isinstance(t._array, Lifted):
+        return True
+    return t.__class__ is not Tensor and handlers.asked((t,))
 
 
 def unwritten(t: Tensor, edge: Any) -> Tensor:
