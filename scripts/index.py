@@ -53,8 +53,9 @@ MAY_GIVE_NONE = {*MAY_GIVE_NONE.split()}  # of the reference's, for what they re
 
 
 GETTER = "self=Ptr[i64],objects=Ptr[i64],count=i64"  # what each entry of attributes.py takes
-FUNCTIONS_HEADER = '''"""The names in each file of kernels: functions, with their kind and those parameters that have a type, and whole
-numbers. Written by scripts/index.py; do not edit."""
+FUNCTIONS_HEADER = '''"""The names that are asked of each file of kernels: functions, with their kind and those parameters that have a type,
+and whole numbers. Written by scripts/index.py; do not edit.
+"""
 '''
 
 
@@ -72,10 +73,10 @@ def words(title: str, names: list[str]) -> str:
     return f"{title} = (\n{lines(names, 4)})\n"
 
 
-def lines(names: list[str], indent: int, width: int = 84) -> str:
+def lines(names: list[str], indent: int) -> str:
     text, line = "", ""
     for n in sorted(names):
-        if len(line) + len(n) > width:
+        if len(line) + len(n) > 84:
             text += f'{" " * indent}"{line}"\n'
             line = ""
         line += n + " "
@@ -149,8 +150,9 @@ def llvm_kernels() -> dict[str, str]:
 
 
 def functions_of_kernels() -> str:
-    """`FUNCTIONS = {file: "name:kind:parameters ..."}`: the decorated functions of each file of kernels, and its
-    whole numbers, and tuples of them, as `name:constant:value`."""
+    """`FUNCTIONS = {file: "name:kind:parameters ..."}`, one name a line: of each file of kernels all kernels and entries;
+    other functions, and whole numbers and tuples of them as `name:constant:value`, where files elsewhere use them."""
+    used = used_elsewhere()
     text = f"{FUNCTIONS_HEADER}\nFUNCTIONS = {{\n"
     for path in sorted(KERNEL_FILES.glob("*.py")):
         found: list[str] = []
@@ -165,12 +167,20 @@ def functions_of_kernels() -> str:
                     found.append(f"{node.name}:{kind}:{notes}")
                 elif kind == "getter":
                     found.append(f"{node.name}:entry:{GETTER}")
-                elif kind in ("inline", "routine"):
+                elif kind in ("inline", "routine") and node.name in used:
                     found.append(f"{node.name}:{kind}:")
-        found += [f"{name}:constant:{n}" for name, n in numbers.items()]
+        found += [f"{name}:constant:{n}" for name, n in numbers.items() if name in used]
         if path.stem != "__init__":
-            text += f'    "{path.stem}": {lines(found, 8, 104).strip()},\n'
+            rows = "".join(f"\n{row}" for row in sorted(found))
+            text += f'    "{path.stem}": """{rows}""",\n'
     return text + "}\n"
+
+
+def used_elsewhere() -> set[str]:
+    """All words of the files that import kernels and are none: names of kernels stand in strings, too."""
+    files = [p for p in (ROOT / "src").rglob("*.py") if p.parent != KERNEL_FILES]
+    texts = [text for p in files if "_codegen.kernels import" in (text := p.read_text())]
+    return {*re.findall(r"\w+", "\n".join(texts))}
 
 
 def noted(argument: ast.arg) -> str:

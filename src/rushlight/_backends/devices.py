@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 _of_class: dict[type, Any] = {}  # class of arrays -> kernels
 _of_type: dict[str, Any] = {}  # device type -> kernels
-# The class of tensors, of which kernels know nothing but where the array is: an index has tensors in it.
-TENSORS: list[type] = []
+tensor_class: type  # set by `core/tensor.py`; an item of an index may be a tensor
 
 
 def register(type: str, kernels: Any, *classes: type) -> None:

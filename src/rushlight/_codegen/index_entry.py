@@ -31,7 +31,7 @@ def moves() -> list[tuple[str, Any]]:
     ]
 
 
-def bind(tensor: Any) -> Callable[..., Any]:
+def bind(tensor: type) -> Callable[..., Any]:
     """The entry, for the class of tensors; one that takes nothing where there is no machine code."""
     from rushlight._codegen import native
 

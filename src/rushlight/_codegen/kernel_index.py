@@ -1,568 +1,1034 @@
-"""The names in each file of kernels: functions, with their kind and those parameters that have a type, and whole
-numbers. Written by scripts/index.py; do not edit."""
+"""The names that are asked of each file of kernels: functions, with their kind and those parameters that have a type,
+and whole numbers. Written by scripts/index.py; do not edit.
+"""
 
 FUNCTIONS = {
-    "activations": "clip_gradient:inline: glu:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64 "
-        "glu_gradient:kernel:g=Ptr[T],a=Ptr[T],out=Ptr[T],outer=i64,n=i64 hardtanh:inline: ",
-    "any_index": "ADDED:constant:4 FEW:constant:512 LARGE:constant:65536 READS:constant:0 SUMS:constant:8 UNITS:constant:4 "
-        "WRITES:constant:4 array_item:inline: at_index:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "indices_in:inline: int_at:inline: lies_under:inline: look_over:inline: may_write:inline: "
-        "move_is_there:inline: move_of:inline: new_numbers:inline: plain:inline: planned:inline: "
-        "read_index:routine: repeats_nothing:inline: run:inline: seen:inline: slice_of:inline: true_in:routine: ",
-    "arithmetic": "absolute_half:inline: angle:inline: arctanh:inline: clip_by:inline: copysign_gradient:inline: "
-        "copysign_half:inline: cube:inline: deg2rad:inline: floor_divide:inline: floor_divide_whole:inline: "
-        "fmax:inline: fmin:inline: fmod:inline: fmod_whole:inline: frac:inline: heaviside:inline: hypot:inline: "
-        "isfinite:inline: isinf:inline: isnan:inline: isneginf:inline: isposinf:inline: left_shift:inline: "
-        "logaddexp2:inline: logaddexp:inline: logical_and:inline: logical_not:inline: logical_or:inline: "
-        "logical_xor:inline: logit:inline: logit_gradient:inline: maximum:inline: minimum:inline: "
-        "negative_half:inline: nextafter:inline: power:inline: power_whole:inline: quotient:inline: "
-        "quotient_of_one:inline: rad2deg:inline: reciprocal:inline: remainder:inline: remainder_whole:inline: "
-        "remaining:inline: replace_nonfinite:inline: right_shift:inline: round_down:inline: round_up:inline: "
-        "sign:inline: sinc:inline: square:inline: to_i16:inline: to_i8:inline: to_u8:inline: trunc_divide:inline: "
-        "xlogy:inline: ",
-    "attention": "COLUMNS:constant:128 FEW:constant:3 KEYS:constant:256 QUERIES:constant:48 ROWS:constant:96 "
-        "SIDE:constant:4 SMALL:constant:262144 WIDEST:constant:128 "
-        "attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64 "
-        "exp_down:inline: few_scores:routine: "
-        "gradients:kernel:MASK,g=Header,q=Header,k=Header,v=Header,mask=Header,out=Header,sums=Ptr[T],means=Ptr[T],gq=Header,gk=Header,gv=Header,scale=T,reach=i64 "
-        "head_of:inline: multiply:inline: multiply_packed:inline: pack_keys:routine: pack_rows:routine: "
-        "scaled_rows:routine: seen_only:inline: seen_products:inline: slopes_of:routine: softmax_of:routine: "
-        "with_mask:inline: zeroed:routine: ",
-    "attributes": "ARRAY:constant:3 ARRAY_AT:constant:0 BEHIND:constant:4 EDGE_AT:constant:1 FOURTH:constant:8 "
-        "OTHER:constant:6 TENSOR:constant:2 THIRD:constant:7 VALUE:constant:5 "
-        "_address:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "_offset:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "_row_major:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "_strides:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "device:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "dtype:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 half:inline: "
-        "ndim:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "requires_grad:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "shape:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 size:inline: ",
-    "bags": "CHUNK:constant:65536 TABLES:constant:4 "
-        "bag_factors_gradient:kernel:g=Ptr[T],weight=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
-        "bags:kernel:WEIGHTED,MODE,SIDE,weight=Ptr[T],indices=Ptr[i64],offsets=Ptr[i64],factors=Ptr[T],out=Ptr[T],bag=Ptr[i64],sizes=Ptr[i64],max_indices=Ptr[i64],bad=Ptr[i64],n=i64,count=i64,inner=i64,padding=i64 "
-        "bags_gradient:kernel:WEIGHTED,MEAN,g=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],sizes=Ptr[i64],factors=Ptr[T],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64 "
-        "bin_of:inline: binned:kernel:x=Ptr[T],out=Ptr[i64],n=i64,low=f64,high=f64,bins=i64 "
-        "counts:kernel:WEIGHTED,x=Ptr[T],weights=Ptr[W],tables=Ptr[R],n=i64,bins=i64,parts=i64,many=i64 "
-        "histogram:kernel:WEIGHTED,points=Ptr[T],edges=Ptr[T],begins=Ptr[i64],weights=Ptr[T],out=Ptr[f64],n=i64,dims=i64 "
-        "largest_of:inline: rising:inline: summed:inline: tops:kernel:x=Ptr[T],most=Ptr[u64],n=i64 within:inline: ",
-    "batch_norm": "PARTS:constant:64 SIDE:constant:4 column_totals:inline: counted:inline: finished:inline: "
-        "infer_moved:kernel:running_mean=Header,running_var=Header,mean=Header,var=Header,by=f64,unbiased=f64,plan=Ptr[i64] "
-        "moved:kernel:running_mean=Ptr[S],running_var=Ptr[S],mean=Ptr[R],var=Ptr[R],n=i64,by=f64,unbiased=f64 "
-        "planes_backward:kernel:WEIGHT,TRAINING,SUMS,INPUT,RECTIFIED,g=Ptr[T],x=Ptr[T],weight=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],n=i64,channels=i64,size=i64,eps=f64 "
-        "planes_norm:kernel:WEIGHT,BIAS,ADDED,RECTIFIED,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[R],var=Ptr[R],z=Ptr[T],y=Ptr[T],n=i64,channels=i64,size=i64,eps=f64 "
-        "planes_scale:kernel:WEIGHT,BIAS,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],n=i64,channels=i64,size=i64,eps=f64 "
-        "planes_totals:inline: products:inline: "
-        "rows_backward:kernel:WEIGHT,TRAINING,SUMS,INPUT,RECTIFIED,g=Ptr[T],x=Ptr[T],weight=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,channels=i64,eps=f64 "
-        "rows_norm:kernel:WEIGHT,BIAS,ADDED,RECTIFIED,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[R],var=Ptr[R],z=Ptr[T],y=Ptr[T],parts=Ptr[R],rows=i64,channels=i64,eps=f64 "
-        "rows_scale:kernel:WEIGHT,BIAS,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],parts=Ptr[R],rows=i64,channels=i64,eps=f64 "
-        "scale:inline: scaled:inline: shift:inline: strip_moments:inline: strip_sums:inline: ",
-    "bessel": "airy_ai:inline: chebyshev:inline: first_kind:inline: first_near:inline: i0:inline: i0e:inline: "
-        "i1:inline: i1e:inline: j0:inline: j1:inline: k0:inline: k0e:inline: k1:inline: k1e:inline: "
-        "modified:inline: oscillating:inline: scaled:inline: second_kind:inline: second_known:inline: "
-        "second_near:inline: spherical_j0:inline: y0_far:inline: y0_near:inline: y1_far:inline: y1_near:inline: ",
-    "broadcast": "DIMS:constant:8 FITS:constant:0 GRAIN:constant:32768 GROUP:constant:21 GROUPS:constant:2 NDIM:constant:3 "
-        "ORDERED:constant:4 PIECE:constant:16384 PLAN:constant:45 SHAPE:constant:5 SHORT:constant:4 "
-        "STRIDES:constant:13 TOTAL:constant:1 broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64 "
-        "compared:inline: each:inline: infer:kernel:a=Header,b=Header,itemsize=i64,plan=Ptr[i64] row:routine: "
-        "run_of_rows:inline: short_rows:routine: whole_rows:routine: ",
-    "call_arguments": "array_of:inline: arrays_of:inline: edge_of:inline: no_modes:inline: read:inline: records:inline: "
-        "takes:inline: ",
-    "call_list": "ARRAY:constant:2 ARRAYS:constant:1 BUSY:constant:0 CALL:constant:5 CALLED:constant:5 CALLS:constant:4 "
-        "CHECKS:constant:6 MOVE:constant:3 MOVED:constant:3 MOVES:constant:2 NOTHING:constant:0 YES:constant:1 "
-        "carry_out:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 clear:inline: ",
-    "call_nodes": "ACTIVE:constant:23 ALIKE:constant:46 ARGS_AT:constant:6 ARRAY:constant:20 ARRAY_AT:constant:0 "
-        "AS_ARRAY:constant:26 BASE_AT:constant:3 CONSTANT:constant:3 COPY:constant:47 COUNTER_AT:constant:2 "
-        "DEFAULT:constant:32 DTYPES:constant:31 DTYPE_OF:constant:2 EDGES_AT:constant:13 EDGE_AT:constant:1 "
-        "FIXED:constant:40 FLOATING:constant:55 FLOATING_ONLY:constant:49 GRAD:constant:28 HOOKS_AT:constant:16 "
-        "INPUTS:constant:56 KIND_AT:constant:10 LAID_OUT:constant:39 LIST:constant:36 LISTS:constant:60 "
-        "MAKE_AT:constant:5 MODES_AT:constant:12 MOST:constant:12 MULTI:constant:34 NODE:constant:50 "
-        "NODE_AT:constant:7 NODE_PAIR:constant:51 NOTHING:constant:25 NO_GRAD:constant:33 NTH:constant:35 "
-        "OP:constant:40 OPERANDS:constant:59 OPTIONAL:constant:44 OUTPUTS:constant:41 PAIR_AT:constant:52 "
-        "PARENT_AT:constant:4 RESULT:constant:-1 RESULTS:constant:42 RESULT_VERSION_AT:constant:17 "
-        "ROW_MAJOR_ONLY:constant:48 SAVED:constant:57 SAVED_AT:constant:14 SEEN_AT:constant:9 SHAPE:constant:30 "
-        "SHAPE_OF:constant:1 STATICS:constant:58 STATICS_AT:constant:18 SUMMED:constant:53 TAKEN:constant:54 "
-        "TENSOR:constant:19 TENSORS:constant:43 THREAD:constant:27 TUPLE:constant:37 UNBROADCAST_AT:constant:15 "
-        "UNWANTED:constant:-2 VALUE:constant:0 VERSION:constant:22 VERSION_AT:constant:8 VERSION_OF:constant:38 "
-        "VIEW:constant:21 WANTED:constant:45 WRITES_AT:constant:11 YES:constant:29 ZERO:constant:24 "
-        "edges_tuple:inline: node_of:inline: same_shape:inline: saved_tuple:inline: sizes_tuple:inline: "
-        "static_of:inline: statics_tuple:inline: with_item:inline: ",
-    "calls": "all_views:inline: arguments_of:inline: as_array:inline: "
-        "call:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
-        "call_into:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
-        "call_list:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 "
-        "call_view:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64 kind_of:inline: laid_out:inline: "
-        "several:inline: to_copy:inline: version_of:inline: view_of:inline: with_right_strides:routine: "
-        "wrapped:inline: write_counted:inline: written_copy:inline: ",
-    "columns": ""
-        "col2im:kernel:a=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
-        "im2col:kernel:x=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 "
-        "im2row:kernel:x=Ptr[T],out=Ptr[T],C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64 ",
-    "conv": "DEPTH:constant:576 LINE:constant:512 PANELS:constant:1 ROWS:constant:1000 ROWS_OF_K:constant:0 "
-        "TURNED:constant:2 convolve:kernel:WEIGHTS,x=Ptr[B],w=Ptr[B],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] "
-        "convolve_weight:kernel:x=Ptr[B],g=Ptr[B],y=Ptr[E],parts=Ptr[T],plan=Ptr[i64] list_places:routine: "
-        "pack_places:routine: spread:kernel:x=Ptr[E],y=Ptr[T],plan=Ptr[i64] tile:routine: tiles:inline: "
-        "turn:kernel:w=Ptr[E],y=Ptr[T],plan=Ptr[i64] turn_block:routine: write_columns:routine: "
-        "write_lines:routine: write_places:routine: write_rows:routine: ",
-    "conv_direct": "POSITIONS:constant:7 add_column:inline: add_image:inline: add_line:inline: add_line_to_pairs:inline: "
-        "add_products:inline: add_seen:inline: add_to_taps:inline: "
-        "depthwise:kernel:KW,S,D,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
-        "depthwise_transposed:kernel:g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],KH=i64,KW=i64,plan=Ptr[i64] "
-        "depthwise_weight:kernel:KW,S,D,ROWS,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],plan=Ptr[i64] "
-        "direct:kernel:R,LINES,V,KH,KW,S,D,FLIP,APART,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
-        "direct_transposed:kernel:R,PAIRS,KH,KW,g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64] "
-        "direct_weight:kernel:R,V,KH,KW,S,D,x=Ptr[T],g=Ptr[T],y=Ptr[T],plan=Ptr[i64] fetch_below:inline: "
-        "line_load:inline: line_masks:inline: store_pairs:inline: store_tile:inline: tile:inline: "
-        "tile_masks:inline: ",
-    "conv_small": "small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64] ",
-    "copy": "HIGH:constant:32 MOST:constant:64 PIECE:constant:32768 STREAM:constant:33554432 WIDE:constant:128 "
-        "WIDTH:constant:64 copied:routine: copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U "
-        "dimensions:inline: first_run:inline: join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64 "
-        "join_any:kernel:STACK,items=Header,out=Ptr[U],bad=Ptr[i64],axis=i64,length=i64 move:inline: "
-        "move_all:kernel:STREAMED,a=Ptr[U],out=Ptr[U],n=i64 move_back:inline: "
-        "move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64 move_rows:routine: next_run:inline: "
-        "put_in_rows:kernel:a=Header,out=Ptr[U],bad=Ptr[i64],size=i64 "
-        "roll:kernel:a=Ptr[U],out=Ptr[U],rows=i64,n=i64,front=i64 square:inline: transposed:routine: "
-        "triangle:kernel:LOWER,a=Ptr[U],out=Ptr[U],outer=i64,m=i64,n=i64,diagonal=i64 ",
-    "cross_entropy": "ACROSS:constant:256 TOTALS:constant:3 added:kernel:totals=Ptr[f64],chunks=i64 "
-        "columns_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64 "
-        "columns_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64 "
-        "entropies:inline: "
-        "entropy_total:kernel:totals=Ptr[f64],loss=Ptr[R],divisor=Ptr[f64],wrong=Ptr[i64],mean=i64 "
-        "infer_entropy:kernel:a=Header,target=Header,weight=i64,skip=i64,smoothing=f64,plan=Ptr[i64] "
-        "infer_total:kernel:totals=Header,mean=i64,plan=Ptr[i64] over:inline: "
-        "rows_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64 "
-        "rows_entropy_alone:kernel:SMOOTH,x=Ptr[T],target=Ptr[i64],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64 "
-        "rows_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],rows=i64,n=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64 ",
-    "cross_products": "COLUMNS:constant:2 GRAIN:constant:16384 ROWS:constant:1 "
-        "cross_columns:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64 "
-        "cross_rows:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64 crossed:inline: "
-        "infer_cross:kernel:a=Header,b=Header,axis=i64,plan=Ptr[i64] "
-        "infer_kron:kernel:E,a=Header,b=Header,plan=Ptr[i64] infer_trace:kernel:SIZE,a=Header,plan=Ptr[i64] "
-        "kron:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],m=i64,n=i64,p=i64,q=i64,s=i64,t=i64,row=i64 "
-        "trace:kernel:a=Ptr[E],out=Ptr[R],n=i64,step=i64 ",
-    "ctc": "EDGE:constant:2 "
-        "ctc_loss:kernel:x=Ptr[T],classes=Ptr[i64],jump=Ptr[b1],heard=Ptr[i64],lengths=Ptr[i64],losses=Ptr[T],alpha=Ptr[f64],space=Ptr[f64],steps=i64,n=i64,count=i64,places=i64 "
-        "ctc_loss_gradient:kernel:ZERO,g=Ptr[T],x=Ptr[T],classes=Ptr[i64],jump=Ptr[b1],heard=Ptr[i64],lengths=Ptr[i64],alpha=Ptr[f64],out=Ptr[T],space=Ptr[f64],steps=i64,n=i64,count=i64,places=i64 "
-        "either:inline: ending:inline: ",
-    "distances": "LARGEST:constant:-1 NONZERO:constant:0 SIDE:constant:4 add_slopes:inline: "
-        "distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64 "
-        "distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64,down=i64,across=i64 "
-        "distances_of_row:inline: distances_of_rows:inline: joined:inline: "
-        "own_distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],n=i64,k=i64 "
-        "own_distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],out=Ptr[T],n=i64,k=i64 "
-        "own_slopes_of_columns:inline: slopes_of_columns:inline: with_slope:inline: ",
-    "edges": "last_three:inline: mirrored:inline: "
-        "pad:kernel:MODE,a=Ptr[U],out=Ptr[U],value=i64,outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_out=i64,h_out=i64,w_out=i64 "
-        "pad_adjoint:kernel:MODE,a=Ptr[T],out=Ptr[T],outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_wide=i64,h_wide=i64,w_wide=i64 "
-        "padded:kernel:MODE,a=Header,value=i64,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64] "
-        "planes_of:inline: unpadded:kernel:MODE,a=Header,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64] ",
-    "elementwise": "GRAIN:constant:16384 STREAM:constant:33554432 WIDTH:constant:64 above:inline: add_product:inline: "
-        "add_quotient:inline: add_scaled:inline: between:inline: "
-        "choose:kernel:ONE_A,ONE_B,condition=Ptr[u8],a=Ptr[T],b=Ptr[T],out=Ptr[T],n=i64 "
-        "fill:kernel:out=Ptr[T],value=i64,n=i64 gelu:inline: gelu_slope:inline: gelu_tanh:inline: "
-        "gelu_tanh_slope:inline: mish:inline: relu:inline: rsqrt:inline: sigmoid_of_gelu:inline: silu:inline: "
-        "silu_slope:inline: softplus:inline: tanh_of_softplus:inline: ",
-    "extremes": "PART:constant:16384 PARTS:constant:1024 SIDE:constant:8 WIDE:constant:4 "
-        "argument_columns:kernel:SMALL,x=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64 "
-        "argument_parts:kernel:SMALL,x=Ptr[T],indices=Ptr[i64],outer=i64,n=i64 "
-        "argument_rows:kernel:SMALL,x=Ptr[T],indices=Ptr[i64],rows=i64,n=i64 beyond:inline: "
-        "both_columns:kernel:SMALL,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64 "
-        "both_parts:kernel:SMALL,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64 "
-        "both_rows:kernel:SMALL,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64 by_columns:routine: "
-        "column_extremes:inline: elements:inline: extreme_of:inline: "
-        "extreme_parts:kernel:SMALL,x=Ptr[T],out=Ptr[T],outer=i64,n=i64 "
-        "extreme_rows:kernel:SMALL,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 index_of:inline: ",
-    "few": "FEW:constant:16384 GRAIN:constant:16384 cleared:kernel:a=Header,plan=Ptr[i64] "
-        "complex:kernel:real=Header,imag=Header,plan=Ptr[i64] "
-        "complex_of:kernel:real=Ptr[T],imag=Ptr[T],out=Ptr[T],n=i64 paired:inline: "
-        "polar:kernel:abs=Header,angle=Header,plan=Ptr[i64] "
-        "polar_of:kernel:abs=Ptr[T],angle=Ptr[T],out=Ptr[T],n=i64 "
-        "renorm:kernel:input=Header,p=f64,dim=i64,maxnorm=f64,plan=Ptr[i64] "
-        "shortened:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64,most=f64 "
-        "still_zero:kernel:a=Header,plan=Ptr[i64] store_pairs:inline: ",
-    "fft": "MOST:constant:8192 TOGETHER:constant:8 across:inline: columns:inline: complex_at:inline: "
-        "few_points:kernel:PARTS,x=Ptr[T],w=Ptr[T],out=Ptr[T],n0=i64,n1=i64,n2=i64,t0=i64,t1=i64,t2=i64,m=i64,s=i64,points=i64,step=i64,p=i64 "
-        "few_points_result:kernel:REAL,a=Header,w=Header,count=i64,n=i64,p=i64,plan=Ptr[i64] "
-        "fft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],rows=i64,n=i64,sign=T,scale=T "
-        "four:inline: "
-        "irfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T "
-        "line:routine: pair:inline: put:inline: reversed_lanes:inline: "
-        "rfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T "
-        "rotated:inline: step:inline: times:inline: two:inline: ",
-    "fft_lines": "FACTORS:constant:4,2,3,5,7 MOST:constant:2048 "
-        "columns:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],outer=i64,n=i64,inner=i64,sign=T,scale=T "
-        "halves_joined:inline: odd:inline: one_pass:inline: passes:routine: read:inline: "
-        "real_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T "
-        "rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],count=i64,n=i64,sign=T,scale=T "
-        "rows_to_real:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T "
-        "together:inline: weighted:inline: write:inline: ",
-    "fold": "FEW:constant:32 LONG:constant:16384 PART:constant:1024 PARTS:constant:1024 PIECE:constant:32 "
-        "ROWS:constant:8 SHORT:constant:131072 SIDE:constant:8 STRIP:constant:1024 alone:inline: as_type:inline: "
-        "averaged:inline: columns:inline: few_columns:inline: "
-        "fold_columns:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64,part=i64 "
-        "fold_parts:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64 "
-        "fold_rows:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,part=i64 folded_row:inline: "
-        "joined:inline: larger:inline: many_columns:inline: plus:inline: plus_number:inline: plus_one:inline: "
-        "plus_square:inline: root:inline: smaller:inline: take_rows:inline: taken:inline: times:inline: ",
-    "fused": "ARRAYS:constant:0 CHECKS:constant:4 DIMS:constant:1 FAR:constant:2 GRAIN:constant:16384 "
-        "INDICES:constant:3 MOST:constant:64 OPERANDS:constant:2 SIZES:constant:5 "
-        "fused:kernel:address=i64,items=Header,kind=Header,plan=Ptr[i64],numbers=Ptr[i64],refused=Ptr[i64] "
-        "row:entry:CHAIN,at=Ptr[i64],steps=Ptr[i64],numbers=Ptr[i64],start=i64,end=i64 value:inline: ",
-    "gemm": "ADD:constant:1 BIAS:constant:2 BRIEF:constant:2097152 CHUNKS:constant:8 DEPTH:constant:512 "
-        "FAR:constant:262144 FEW:constant:524288 HIGH:constant:192 LAST:constant:4 PANELS:constant:262144 "
-        "SCALE:constant:3 SET:constant:0 SMALL:constant:131072 added:inline: any_block:inline: block:routine: "
-        "block_of_tiles:routine: block_packed:routine: columns_to_rows:inline: "
-        "convert:kernel:a=Ptr[A],out=Ptr[B],n=i64 cut:inline: exchanged:inline: finish:routine: "
-        "joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64 load_line:inline: matrix_at:routine: pack:routine: "
-        "pack_columns:routine: pack_rows:routine: pack_tiles:routine: "
-        "pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64 "
-        "product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64 put:inline: "
-        "rounded_up:inline: rows_of_tiles:routine: shape_of:inline: store_line:inline: tile:routine: "
-        "tiles:inline: transposed:inline: wanted:inline: ",
-    "gemv": "AHEAD:constant:2048 CHUNK:constant:65536 DEPTH:constant:2048 DOWN:constant:4 FEW:constant:4 "
-        "SIDE:constant:16 SOME:constant:8 add_row:routine: "
-        "columns:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 deliver:routine: "
-        "dot:kernel:a=Ptr[E],b=Ptr[E],parts=Ptr[T],out=Ptr[E],n=i64 dots:routine: gather_vectors:routine: "
-        "gathered:inline: "
-        "infer_outer_added:kernel:E,N,input=Header,a=Header,b=Header,beta=N,alpha=N,plan=Ptr[i64] "
-        "outer:kernel:a=Ptr[E],a0=i64,step=i64,b=Ptr[E],b0=i64,c=Ptr[E],batch=i64,n=i64,m=i64 "
-        "outer_added:kernel:N,to=Ptr[E],a=Ptr[E],b=Ptr[E],c=Ptr[E],n=i64,m=i64,step=i64,s=i64,t=i64,beta=N,alpha=N "
-        "places:inline: plan:inline: rows:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64 "
-        "sums:routine: ",
-    "grid": "FAR:constant:1073741824 WORK:constant:32768 along:inline: brought:inline: far:inline: far_slope:inline: "
-        "grid_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],x=Ptr[T],grid=Ptr[T],out=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
-        "image_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],grid=Ptr[T],gx=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
-        "in_elements:inline: near:inline: near_slope:inline: taps:inline: "
-        "values:kernel:ND,MODE,PADDING,CORNERS,x=Ptr[T],grid=Ptr[T],y=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64 "
-        "whole:inline: ",
-    "halves": "ARRAYS:constant:3 BLOCK:constant:2048 at:inline: "
-        "loop_by_single:entry:H,args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] ",
-    "header": "dense:inline: dims_of:inline: in_order:inline: matches:inline: row_major:inline: same_shape:inline: "
-        "same_strides:inline: shape_of:inline: size_of:inline: strides_like:inline: strides_of:inline: "
-        "writeable:inline: ",
-    "incomplete_gamma": "MOST:constant:4000 any_of:inline: inside:inline: kind:inline: known:inline: lower_far:inline: "
-        "lower_known:inline: lower_near:inline: lower_series:inline: prefactor:inline: upper_far:inline: "
-        "upper_fraction:inline: upper_known:inline: upper_near:inline: ",
-    "index": "AHEAD:constant:1024 COLUMNS:constant:256 GRAIN:constant:16384 LOOK:constant:65536 NEAR:constant:524288 "
-        "PLACES:constant:1024 SOME:constant:512 TOGETHER:constant:4 "
-        "add_products:kernel:z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64,alpha=V "
-        "below:inline: clear:kernel:z=Ptr[T],n=i64 "
-        "fill_along:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
-        "fill_masked:kernel:z=Ptr[T],mask=Ptr[u8],value=Ptr[T],n=i64 "
-        "fill_slices:kernel:HOW,z=Ptr[T],index=Ptr[I],value=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
-        "fill_slices_with:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V "
-        "filled:kernel:a=Ptr[T],mask=Ptr[u8],out=Ptr[T],n=i64,value=V "
-        "gather_along:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
-        "look:kernel:x=Ptr[I],bad=Ptr[i64],n=i64,size=i64 look_through:routine: pick:inline: put_slice:inline: "
-        "put_slices:kernel:HOW,ONE,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64 "
-        "reduce_few:kernel:HOW,MEAN,ROUNDS,SLICES,z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,include=i64 "
-        "take_anywhere:kernel:a=Header,index=Header,out=Ptr[U],bad=Ptr[i64],n=i64,k=i64 "
-        "take_at_indices:kernel:a=Ptr[U],index=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,k=i64 "
-        "take_pairs:kernel:a=Ptr[U],first=Ptr[i64],second=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,m=i64,k=i64 "
-        "take_slices:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 "
-        "together:inline: "
-        "write_along:kernel:HOW,NEW,ONE,SAME,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64 ",
-    "index_calls": "ELEMENTS:constant:1 LARGE:constant:65536 PRODUCTS:constant:3 SLICES:constant:2 along:inline: "
-        "at_slices:inline: elements_written:inline: few_apart:inline: "
-        "gathered:kernel:a=Header,index=Header,axis=i64,plan=Ptr[i64] has_slices:inline: holds:inline: "
-        "index_add:kernel:T,input=Header,dim=i64,index=Header,source=Header,alpha=V,plan=Ptr[i64] "
-        "index_copy:kernel:SIZE,input=Header,dim=i64,index=Header,source=Header,plan=Ptr[i64] "
-        "index_fill:kernel:T,input=Header,dim=i64,index=Header,value=V,plan=Ptr[i64] "
-        "index_reduce:kernel:SIZE,DIRECT,input=Header,dim=i64,index=Header,source=Header,reduce=i64,include_self=i64,plan=Ptr[i64] "
-        "index_select:kernel:input=Header,dim=i64,index=Header,plan=Ptr[i64] "
-        "masked:kernel:SIZE,z=Header,mask=Header,value=Header,plan=Ptr[i64] "
-        "masked_fill:kernel:T,input=Header,mask=Header,value=V,plan=Ptr[i64] number_written:inline: "
-        "scatter:kernel:SIZE,input=Header,dim=i64,index=Header,src=Header,plan=Ptr[i64] "
-        "scatter_reduce:kernel:SIZE,DIRECT,input=Header,dim=i64,index=Header,src=Header,reduce=i64,include_self=i64,plan=Ptr[i64] "
-        "scatter_value:kernel:T,input=Header,dim=i64,index=Header,value=V,plan=Ptr[i64] "
-        "scattered:kernel:SIZE,z=Header,index=Header,values=Header,axis=i64,plan=Ptr[i64] "
-        "slices_put:kernel:SIZE,z=Header,index=Header,values=Header,axis=i64,plan=Ptr[i64] slices_written:inline: "
-        "take:kernel:input=Header,index=Header,plan=Ptr[i64] "
-        "taken:kernel:a=Header,index=Header,axis=i64,plan=Ptr[i64] taken_along:inline: "
-        "taken_in_pairs:kernel:a=Header,first=Header,second=Header,plan=Ptr[i64] ",
-    "inverse_trigonometry": "arccos:inline: arccosh:inline: arcsin:inline: arcsin_of_part:inline: arcsinh:inline: arctan2:inline: "
-        "arctan:inline: arctan_of_part:inline: cosh:inline: half_exp:inline: less_than:inline: sinh:inline: ",
-    "keys": "key:inline: nan_key:inline: rising:inline: ",
-    "lapack": "ADJOINT:constant:67 BLOCK:constant:16 LEFT:constant:76 LENGTH:constant:1 LOWER:constant:76 "
-        "PLAIN:constant:78 RIGHT:constant:82 SOME:constant:83 TURNED:constant:84 UPPER:constant:85 "
-        "VALUES:constant:78 VECTORS:constant:86 WHOLE:constant:65 "
-        "cholesky:kernel:PARTS,potrf=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64,grain=i64 "
-        "cholesky_inverse:kernel:PARTS,potri=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64 "
-        "cholesky_solve:kernel:PARTS,potrs=i64,a=Header,b=Header,space=Ptr[T],out=Ptr[T],uplo=i64 clear:inline: "
-        "columns:inline: det:kernel:PARTS,getrf=i64,a=Header,out=Ptr[T],space=Ptr[T],places=Ptr[i64],grain=i64 "
-        "eig:kernel:PARTS,geev=i64,a=Header,copy=Ptr[T],parts=Ptr[T],vectors=Ptr[T],values=Ptr[T],out=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],job=i64 "
-        "eigh:kernel:PARTS,syevd=i64,a=Header,values=Ptr[T],out=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],real_room=i64,places=Ptr[i64],places_room=i64,job=i64,uplo=i64 "
-        "geqrf:kernel:PARTS,routine=i64,a=Header,out=Ptr[T],tau=Ptr[T],space=Ptr[T],room=i64,grain=i64 "
-        "inverse:kernel:PARTS,getrf=i64,getri=i64,a=Header,out=Ptr[T],info=Ptr[i32],places=Ptr[i64],space=Ptr[T],room=i64,grain=i64 "
-        "ldl_factor:kernel:PARTS,sytrf=i64,a=Header,out=Ptr[T],pivots=Ptr[i32],info=Ptr[i32],places=Ptr[i64],space=Ptr[T],room=i64 "
-        "ldl_solve:kernel:PARTS,sytrs=i64,a=Header,pivots=Ptr[i32],b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T] "
-        "located:inline: "
-        "lu_factor:kernel:PARTS,getrf=i64,a=Header,out=Ptr[T],pivots=Ptr[i32],info=Ptr[i32],space=Ptr[i64],grain=i64 "
-        "lu_solve:kernel:PARTS,getrs=i64,a=Header,pivots=Ptr[i32],b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],trans=i64 "
-        "lu_unpack:kernel:PARTS,a=Header,pivots=Ptr[i32],order=Ptr[i64],permutation=Ptr[T],lower=Ptr[T],upper=Ptr[T] "
-        "numbers:inline: "
-        "orgqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,wide=i64,reflections=i64,grain=i64 "
-        "ormqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],c=Header,factors=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,reflections=i64,side=i64,trans=i64 "
-        "pairs:inline: rows_of_triangle:inline: "
-        "solve:kernel:PARTS,gesv=i64,a=Header,b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],info=Ptr[i32],grain=i64 "
-        "solve_triangular:kernel:PARTS,trsm=i64,a=Header,b=Header,out=Ptr[T],side=i64,upper=i64,diag=i64 "
-        "stack:inline: "
-        "svd:kernel:PARTS,gesdd=i64,a=Header,copy=Ptr[T],u=Ptr[T],values=Ptr[T],v=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],places=Ptr[i64],job=i64,width=i64,height=i64 "
-        "texts:inline: upper_triangle:kernel:PARTS,a=Header,out=Ptr[T],rows=i64 ",
-    "largest": "MOST:constant:64 "
-        "first_few:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
-        "first_of_some:kernel:x=Ptr[T],which=Ptr[i64],out=Ptr[T],indices=Ptr[i64],keys=Ptr[K],order=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64 "
-        "first_ones:routine: put:inline: ",
-    "layout": "DIMS:constant:8 RENAMED:constant:1 RIGHT:constant:0 WRONG:constant:2 as_new:inline: "
-        "channels_last:inline: compared:routine: dimension_order:inline: has_layout_of:inline: "
-        "has_right_strides:inline: itemsize_of:inline: laid_like:inline: pack:inline: step_of:inline: ",
-    "libm": "both_of_each:kernel:SINCOS,x=Ptr[f64],sine=Ptr[f64],cosine=Ptr[f64],n=i64 "
-        "each_element:kernel:FUNCTION,x=Ptr[f64],out=Ptr[f64],n=i64 ",
-    "likelihood": "EACH:constant:0 MEAN:constant:2 SUM:constant:1 cross_entropy_of:inline: "
-        "gradient_of_rows:kernel:g=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64 "
-        "infer_gradient:kernel:g=Header,target=Header,n=i64,reduction=i64,skip=i64,plan=Ptr[i64] "
-        "infer_losses:kernel:a=Header,target=Header,reduction=i64,skip=i64,plan=Ptr[i64] "
-        "infer_pairs:kernel:a=Header,b=Header,plan=Ptr[i64] "
-        "losses_of_pairs:kernel:a=Ptr[T],b=Ptr[T],out=Ptr[T],wrong=Ptr[i64],n=i64 "
-        "losses_of_rows:kernel:x=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64 ",
-    "loops": "BLOCK:constant:256 TOGETHER:constant:8 first_zero:kernel:x=Ptr[T],n=i64,place=Ptr[i64] "
-        "loop:kernel:F,TYPES,B,NUMBERS,GRAIN,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] "
-        "loop_of_kinds:kernel:KIND,FUNCTIONS,T,N,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] "
-        "loop_of_vectors:kernel:F,T,N,NUMBERS,L,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64] ",
-    "margin": "labels:kernel:x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64 "
-        "labels_gradient:kernel:g=Ptr[T],x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,step=i64,scale=T "
-        "one_class:kernel:P,WEIGHTED,x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T "
-        "one_class_gradient:kernel:P,WEIGHTED,g=Ptr[T],x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T,step=i64,scale=T ",
-    "mask": "CHUNK:constant:4096 apart_by_dimension:inline: chosen:inline: "
-        "coordinates:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64,sizes=Ptr[i64],dims=i64,total=i64 "
-        "counted:kernel:x=Ptr[T],starts=Ptr[i64],n=i64 "
-        "expand_few:kernel:values=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64 few:inline: "
-        "few_coordinates:kernel:T,a=Header,out=Ptr[i64],n=i64,total=i64 "
-        "few_expanded:kernel:values=Header,mask=Header,plan=Ptr[i64] few_nonzero:kernel:T,a=Header,plan=Ptr[i64] "
-        "few_placed:kernel:SIZE,z=Header,mask=Header,values=Header,plan=Ptr[i64] "
-        "few_selected:kernel:a=Header,mask=Header,plan=Ptr[i64] how_many:inline: "
-        "indices_of_nonzero:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64 is_set:inline: "
-        "placed:kernel:mask=Ptr[M],values=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64,CLEAR "
-        "scatter_few:kernel:z=Ptr[U],mask=Ptr[u8],values=Ptr[U],n=i64 "
-        "select_few:kernel:a=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64 "
-        "selected:kernel:mask=Ptr[M],a=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64 set_in:inline: ",
-    "math": "DIGITS:constant:50 erf:inline: erfc:inline: erfcx:inline: exp2:inline: exp:inline: exp_below:inline: "
-        "exp_normal:inline: expm1:inline: horner:inline: least_exponent:inline: log10:inline: log1p:inline: "
-        "log1p_of_exp:inline: log2:inline: log:inline: log_ends:inline: log_reduced:inline: monic:inline: "
-        "normal_below:inline: normal_parts:inline: power_of_two:inline: reduced:inline: sigmoid:inline: "
-        "tanh:inline: ",
-    "norm": "BLOCK:constant:8 COLUMNS:constant:2048 PARTS:constant:16 PIECE:constant:16384 SIDE:constant:4 "
-        "SPAN:constant:512 block_of:inline: "
-        "groups_norm:kernel:WEIGHT,BIAS,KEPT,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],rows=i64,groups=i64,each=i64,size=i64,eps=f64 "
-        "groups_norm_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,groups=i64,each=i64,size=i64,eps=f64 "
-        "infer_groups_norm:kernel:a=Header,weight=Header,bias=Header,groups=i64,eps=f64,plan=Ptr[i64] "
-        "infer_row_norm:kernel:a=Header,weight=Header,bias=Header,n=i64,eps=f64,plan=Ptr[i64] "
-        "infer_row_norm_kept:kernel:a=Header,weight=Header,bias=Header,n=i64,eps=f64,plan=Ptr[i64] "
-        "joint_step:inline: joint_sums:inline: moments:inline: normalise:inline: plan_rows:inline: "
-        "row_lengths:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
-        "row_norm:kernel:WEIGHT,BIAS,CENTRE,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],rows=i64,n=i64,eps=f64 "
-        "row_norm_backward:kernel:WEIGHT,CENTRE,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,n=i64,eps=f64 "
-        "row_norm_kept:kernel:WEIGHT,BIAS,CENTRE,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],rows=i64,n=i64,eps=f64 "
-        "row_statistics:inline: total_of_pieces:inline: ",
-    "norm_last": "TABLES:constant:4 "
-        "groups_last:kernel:WEIGHT,BIAS,KEPT,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64 "
-        "groups_last_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64 "
-        "moments_of_channels:routine: moments_of_group:inline: sums_of_channels:routine: ",
-    "numbers": "",
-    "peak": "CHAINS:constant:12 multiply_adds:kernel:out=Ptr[f32],threads=i64,count=i64 ",
-    "places": "AFTER:constant:2 BEFORE:constant:1 BY:constant:12 BYTES:constant:2 COUNT:constant:0 DIMS:constant:16 "
-        "EACH:constant:40 EVEN:constant:11 ITEMS:constant:192 MOST:constant:8 NDIM:constant:9 NUMBERS:constant:1 "
-        "OBJECT:constant:0 OPERAND:constant:24 OTHERS:constant:48 OWN:constant:3 PLAN:constant:512 "
-        "RANK:constant:10 SHAPE:constant:8 SIZE:constant:5 SIZES:constant:16 STEP:constant:4 STEPS:constant:32 "
-        "STRIDES:constant:16 added_up:inline: distance:inline: find_places:routine: from_start:inline: "
-        "join_steps:routine: lay_result:routine: list_others:inline: list_true:routine: look_whether_even:inline: "
-        "move_at:kernel:HOW,a=Ptr[T],other=Ptr[T],places=Ptr[i64],plan=Ptr[i64] moved:inline: moved_one:inline: "
-        "shape_result:routine: walk:inline: ",
-    "pointwise": "CHEAP:constant:32768 COSTLY:constant:16384 LANES:constant:32 ",
-    "polynomials": "by_angle:inline: chebyshev:inline: chebyshev_step:inline: chebyshev_t:inline: chebyshev_u:inline: "
-        "chebyshev_v:inline: chebyshev_w:inline: hermite:inline: hermite_h:inline: hermite_he:inline: "
-        "hermite_step:inline: highest:inline: laguerre_l:inline: laguerre_step:inline: legendre_p:inline: "
-        "legendre_step:inline: probabilist_step:inline: recurrence:inline: shifted_chebyshev_t:inline: "
-        "shifted_chebyshev_u:inline: shifted_chebyshev_v:inline: shifted_chebyshev_w:inline: up_to:inline: ",
-    "pool": "FEW:constant:16 ROOM:constant:65536 UNROLLED:constant:7 add:inline: "
-        "add_at_few_indices:kernel:g=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64 "
-        "add_at_indices:kernel:g=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64 "
-        "averages:kernel:KW,S,x=Ptr[T],counts=Ptr[R],out=Ptr[T],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
-        "averages_gradient:kernel:g=Ptr[R],counts=Ptr[R],out=Ptr[R],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64 "
-        "columns:inline: inside:inline: larger:inline: largest:inline: lowest_of:inline: "
-        "max_windows:kernel:INDICES,KW,S,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64,dd=i64,dh=i64,dw=i64 "
-        "piece:inline: put:inline: "
-        "put_at_indices:kernel:x=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64 "
-        "reach:inline: summed:inline: "
-        "take_at_indices:kernel:x=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64 "
-        "within:inline: ",
-    "pool_last": "SIDE:constant:2 "
-        "averages:kernel:x=Ptr[T],counts=Ptr[R],out=Ptr[T],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64 "
-        "averages_gradient:kernel:APART,TILED,g=Ptr[R],counts=Ptr[R],out=Ptr[R],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64 "
-        "largest:inline: "
-        "max_windows:kernel:INDICES,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64,dh=i64,dw=i64 ",
-    "random": "L:constant:16 LOW_53:constant:9007199254740991 M:constant:397 N:constant:624 below_one:inline: "
-        "between:inline: cauchys:kernel:TAN,state=i64,out=Ptr[T],n=i64,median=f64,sigma=f64 "
-        "check_weights:kernel:weights=Ptr[T],found=Ptr[i64],rows=i64,k=i64 "
-        "chosen:kernel:weights=Ptr[T],uniform=Ptr[f64],sums=Ptr[T],out=Ptr[i64],rows=i64,k=i64,n=i64 "
-        "cos_sin:inline: doubles:kernel:state=i64,out=Ptr[f64],n=i64 "
-        "doubles_between:kernel:state=i64,out=Ptr[f64],n=i64,width=f64,low=f64,high=f64 "
-        "drawn_normals:kernel:state=i64,x=Ptr[f32],n=i64,mean=f32,std=f32 each_pair:inline: each_word:inline: "
-        "exponentials:kernel:LOG1P,state=i64,out=Ptr[T],n=i64,scale=f64 floats:kernel:state=i64,out=Ptr[T],n=i64 "
-        "floats_between:kernel:state=i64,out=Ptr[f32],n=i64,width=f32,low=f32,high=f32 "
-        "geometrics:kernel:LOG,state=i64,out=Ptr[T],n=i64,scale=f64 "
-        "hits:kernel:state=i64,out=Ptr[T],n=i64,below=i64,value=f64 "
-        "integers:kernel:state=i64,out=Ptr[i64],n=i64,low=i64,span=f64,inverse=f64 log_of:inline: "
-        "made_normal:routine: mixed:inline: next_wide:inline: next_word:inline: "
-        "normals:kernel:x=Ptr[f32],n=i64,mean=f32,std=f32 order:kernel:state=i64,out=Ptr[i64],n=i64 "
-        "pairs_apart:kernel:x=Ptr[f64],rest=Ptr[f64],angle=Ptr[f64],n=i64 "
-        "pairs_together:kernel:log=Ptr[f64],cosine=Ptr[f64],sine=Ptr[f64],x=Ptr[f64],n=i64,mean=f64,std=f64 "
-        "remainder:inline: "
-        "scalar_normals:kernel:LOG1P,COS,SIN,state=i64,out=Ptr[T],n=i64,mean=f64,std=f64,spare=Ptr[f64] "
-        "seeded:kernel:key=Ptr[u32],n=i64,seed=i64 "
-        "slopes:kernel:state=i64,x=Ptr[T],out=Ptr[R],n=i64,width=f64,low=f64 tempered:inline: twist:routine: "
-        "unit:inline: unit_wide:inline: wide_words:kernel:state=i64,out=Ptr[u64],n=i64 "
-        "words:kernel:state=i64,out=Ptr[u64],n=i64 ",
-    "recurrent": "FETCH:constant:24 ROWS:constant:48 SPACE:constant:32 advance:routine: begin:routine: block:routine: "
-        "cell:inline: exp_parts:inline: filled:inline: finish:routine: "
-        "layer:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,features=i64,size=i64,xt=i64,xr=i64,yt=i64,yr=i64,keep=i64,reverse=i64,ragged=i64,ahead=i64,height=i64,grain=i64,copies=i64 "
-        "pack:routine: pack_bias:routine: pack_gates:routine: parts_of:inline: place:inline: positive:inline: "
-        "saved_at:inline: sigmoid:inline: "
-        "step:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],n=i64,features=i64,size=i64,xr=i64,keep=i64 "
-        "tanh:inline: tile:routine: ",
-    "recurrent_gradients": "backward_step:routine: "
-        "gradients:kernel:KIND,g=Ptr[T],y=Ptr[T],w=Ptr[T],h=Ptr[T],c=Ptr[T],kept=Ptr[T],slopes=Ptr[T],outer=Ptr[T],dh=Ptr[T],dc=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,size=i64,gt=i64,gr=i64,yt=i64,yr=i64,reverse=i64,ragged=i64,height=i64,grain=i64,copies=i64,whole=i64 "
-        "move:routine: pack_units:routine: slopes_of:inline: ",
-    "reduce": "APART:constant:16384 LONG:constant:16384 PARTS:constant:1024 averaged:inline: exact_moments:inline: "
-        "less_rounding:inline: moments_of_rows:kernel:x=Ptr[T],mean=Ptr[R],squares=Ptr[R],rows=i64,n=i64 "
-        "square_apart:inline: squares_apart:kernel:x=Ptr[T],y=Ptr[T],out=Ptr[R],n=i64 "
-        "sum_parts:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64 "
-        "sum_rows:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64 "
-        "variance_columns:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],outer=i64,n=i64,inner=i64,correction=i64 "
-        "variance_rows:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],rows=i64,n=i64,correction=i64 ",
-    "rejection": "binomial_by_gaps:inline: binomial_by_rejection:inline: "
-        "binomials:kernel:LOG,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64 "
-        "gammas:kernel:POW,LOG,LOG1P,COS,SIN,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64,squeeze=f64,spare=Ptr[f64] "
-        "multiplied:inline: normal:inline: poisson_by_rejection:inline: "
-        "poissons:kernel:EXP,LOG,LGAMMA,state=i64,rates=Ptr[f64],out=Ptr[f64],n=i64 stirling_tail:routine: "
-        "uniform:routine: ",
-    "resample": "BLOCK:constant:128 SIDE:constant:4 WINDOW:constant:1024 WORK:constant:131072 "
-        "across:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],ends=Ptr[i64],rows=i64,n=i64,m=i64 "
-        "down:kernel:TAPS,L,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],outer=i64,n=i64,m=i64,inner=i64 "
-        "read_window:routine: summed:inline: write_block:routine: ",
-    "rows": "CHUNK:constant:16384 SIDE:constant:8 itself:inline: product:inline: row_largest:inline: "
-        "row_total:inline: row_total_of_two:inline: rows_in_chunk:inline: rows_of:inline: shared:inline: "
-        "tree:inline: ",
-    "scan": "LANES:constant:8 STRETCH:constant:16 TOGETHER:constant:4 joined:inline: replaces:inline: "
-        "running:kernel:TIMES,W,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64 "
-        "running_extreme:kernel:LEAST,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64 "
-        "running_log:kernel:x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 ",
-    "schemes": "RUN:constant:64 TILES:constant:48 ",
-    "selection": "HEAPED:constant:64 PARTS:constant:128 SHORT:constant:16 before:inline: cut:inline: depth:inline: "
-        "exchange:inline: from_heap:inline: insert_each:inline: make_heap:inline: partition:routine: "
-        "quickselect:routine: sink:routine: sort_unstably:routine: ",
-    "sequences": "GRAIN:constant:16384 both_ends:kernel:out=Ptr[f64],n=i64,start=f64,end=f64,step=f64 "
-        "counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64 powers:kernel:exponents=Ptr[f64],n=i64,base=f64 "
-        "rounded:inline: spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T "
-        "spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64 ",
-    "shape_inference": "COLUMNS:constant:2 PARTS:constant:3 ROWS:constant:1 SHORT:constant:131072 TILE:constant:64 "
-        "along_axis:inline: among_few:kernel:MOST,a=Header,tests=Header,plan=Ptr[i64] at_axis:inline: "
-        "by_strides:inline: chosen:kernel:MOST,a=Header,axis=i64,keep=i64,which=i64,plan=Ptr[i64] "
-        "chosen_kind:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,plan=Ptr[i64] "
-        "chosen_median:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,skip_nan=i64,plan=Ptr[i64] "
-        "copied:kernel:SIZE,out=Header,a=Header,plan=Ptr[i64] disjoint:inline: in_memory:inline: "
-        "in_order_along:kernel:MOST,a=Header,axis=i64,descending=i64,plan=Ptr[i64] "
-        "in_rows:kernel:MOST,a=Header,plan=Ptr[i64] "
-        "infer_first_indices:kernel:LONGEST,DEEPEST,MOST,FEW,a=Header,axis=i64,keep=i64,plan=Ptr[i64] "
-        "item_of:inline: joined:kernel:STACK,items=Header,axis=i64,plan=Ptr[i64] "
-        "largest_few:kernel:MOST,a=Header,k=i64,axis=i64,most=i64,ordered=i64,plan=Ptr[i64] like:inline: "
-        "listed:inline: note:inline: one_along:inline: reach_of:inline: reduced:inline: "
-        "reduction:kernel:LONGEST,DEEPEST,MOST,a=Header,axis=i64,keep=i64,plan=Ptr[i64] "
-        "rolled:kernel:a=Header,shift=i64,axis=i64,plan=Ptr[i64] "
-        "rows_only:kernel:a=Header,axis=i64,keep=i64,plan=Ptr[i64] scanned:kernel:a=Header,axis=i64,plan=Ptr[i64] "
-        "searched:kernel:seq=Header,a=Header,plan=Ptr[i64] "
-        "softmaxed:kernel:FEW,SHORT,a=Header,axis=i64,plan=Ptr[i64] "
-        "triangular:kernel:a=Header,diagonal=i64,plan=Ptr[i64] "
-        "variance:kernel:LONGEST,DEEPEST,a=Header,axis=i64,keep=i64,correction=i64,plan=Ptr[i64] without:inline: ",
-    "shared_rows": "added:kernel:T,ROWS,OWN,items=Header,factor=T,n=i64 "
-        "written:kernel:T,items=Header,kind=Header,dtype=Header,factor=T,refused=Ptr[i64],n=i64 ",
-    "small_product": "COLUMNS:constant:3 DOTS:constant:2 ELEMENTS:constant:4 MOST:constant:8192 ROWS:constant:1 "
-        "SIDE:constant:4 "
-        "accumulate:kernel:N,input=Ptr[E],a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64,s0=i64,s1=i64,s2=i64,beta=N,alpha=N "
-        "finished:inline: infer:inline: "
-        "infer_accumulate:kernel:E,N,input=Header,a=Header,b=Header,beta=N,alpha=N,plan=Ptr[i64] "
-        "infer_linear:kernel:E,a=Header,weight=Header,bias=Header,plan=Ptr[i64] "
-        "infer_product:kernel:E,A,B,a=Header,b=Header,plan=Ptr[i64] "
-        "infer_turned:kernel:E,a=Header,weight=Header,bias=i64,plan=Ptr[i64] "
-        "linear:kernel:a=Ptr[E],b=Ptr[E],row=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64 "
-        "multiply:inline: "
-        "product:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64 ",
-    "softmax": "FEW:constant:4 SHORT:constant:2048 SIDE:constant:4 TILE:constant:16 "
-        "columns_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
-        "columns_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64 "
-        "few_softmax:kernel:LOG,N,x=Ptr[T],out=Ptr[T],rows=i64 log_sum:inline: medium_softmax:inline: "
-        "narrow_backward:inline: narrow_softmax:inline: rows_log_sum:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
-        "rows_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
-        "rows_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],rows=i64,n=i64 "
-        "short_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64 ",
-    "sort": "BYTE:constant:256 COMMONEST:constant:-3 DIGIT:constant:11 MEDIAN:constant:-1 "
-        "MEDIAN_OF_NUMBERS:constant:-2 PLACE:constant:4294967295 RANKED:constant:256 SEARCHES:constant:8 "
-        "SHORT:constant:2048 SIDE:constant:4 STRETCH:constant:8192 "
-        "among:kernel:INVERT,x=Ptr[T],tests=Ptr[T],out=Ptr[b1],n=i64,k=i64 by_bytes:inline: "
-        "by_digits:kernel:keys=Ptr[u64],other=Ptr[u64],rows=i64,n=i64,shift=i64,passes=i64 "
-        "chosen_of_many:kernel:x=Ptr[T],keys=Ptr[K],words=Ptr[u64],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 "
-        "chosen_rows:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64 "
-        "comes_after:inline: commonest:inline: keys_of:inline: like:inline: "
-        "order_within_prefixes:kernel:DOWN,x=Ptr[T],keys=Ptr[u64],bad=Ptr[i64],rows=i64,n=i64,shift=i64,far=i64 "
-        "ordered:routine: packed:kernel:DOWN,x=Ptr[T],out=Ptr[u64],rows=i64,n=i64,least=i64,shift=i64,cut=i64 "
-        "place_among_equals:routine: place_in_order:routine: rank_of_choice:inline: ranked:inline: "
-        "runs_counted:kernel:x=Ptr[T],found=Ptr[i64],n=i64 "
-        "runs_placed:kernel:INDICES,LENGTHS,x=Ptr[T],order=Ptr[i64],before=Ptr[i64],values=Ptr[T],starts=Ptr[i64],inverse=Ptr[i64],n=i64 "
-        "search:kernel:RIGHT,seq=Ptr[T],x=Ptr[T],out=Ptr[R],wrong=Ptr[i64],rows=i64,n=i64,m=i64,step=i64 "
-        "sort_for_mode:routine: "
-        "sorted_rows:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64,flip=i64 "
-        "unpacked:kernel:x=Ptr[T],keys=Ptr[u64],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,mask=u64 ",
-    "spans": ""
-        "averages:kernel:LAST,x=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64] "
-        "averages_gradient:kernel:g=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],deep=Ptr[i64],down=Ptr[i64],across=Ptr[i64] "
-        "better:inline: "
-        "fractional_spans:kernel:samples=Ptr[T],out=Ptr[i64],wrong=Ptr[i64],planes=i64,columns=i64,column=i64,size=i64,k=i64,m=i64 "
-        "largest_in_row_major:inline: largest_of_few:inline: "
-        "maxima:kernel:LAST,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],apart=i64 "
-        "rounded:inline: span:inline: spread:inline: ",
-    "special": "UP:constant:8 constant:inline: digamma:inline: entropy:inline: erfinv:inline: erfinv_centre:inline: "
-        "erfinv_ends:inline: erfinv_kind:inline: erfinv_known:inline: horner_of:inline: hurwitz:inline: "
-        "largest_lane:inline: lgamma:inline: log_gamma:inline: log_ndtr:inline: mvlgamma:inline: ndtr:inline: "
-        "ndtri:inline: ndtri_centre:inline: ndtri_ends:inline: ndtri_kind:inline: ndtri_known:inline: "
-        "polygamma:inline: power_below:inline: quantile:inline: reflected:inline: sine:inline: trigamma:inline: "
-        "xlog1py:inline: zeta_above:inline: zeta_below:inline: zeta_kind:inline: zeta_known:inline: ",
-    "tiles": "ARCH_PRCTL:constant:158 DEEP:constant:16 REQUEST:constant:4131 SIDE:constant:32 TILE_DATA:constant:18 "
-        "configure:inline: multiply:inline: ",
-    "trigonometry": "cos:inline: near_zero:inline: near_zero_of_single:inline: sin:inline: sine_and_cosine:inline: "
-        "tan:inline: ",
-    "ufunc_entry": "ARRAY:constant:1 CALL_LOOP:constant:1 CALL_STOPPED:constant:3 COMPILE:constant:6 COMPILE_CALL:constant:5 "
-        "COUNT:constant:6 DATA:constant:1 DTYPE:constant:0 DTYPE_WORDS:constant:5 FIRST:constant:7 "
-        "FLOAT:constant:3 GRAIN:constant:16384 INPUTS:constant:3 INT:constant:4 LEAST:constant:5 LOOP:constant:0 "
-        "NEW:constant:2 NUMBER:constant:4 NUMPY:constant:0 OPERANDS:constant:2 OPERANDS_MOST:constant:8 "
-        "OURS:constant:4 RESULT:constant:2 STOPPED:constant:7 "
-        "call_of_two:entry:self=Ptr[i64],args=Ptr[i64],given=i64,keywords=i64 "
-        "compiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] flags_of:inline: "
-        "independent:inline: restore_status:inline: save_status:inline: "
-        "shared_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] "
-        "uncompiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64] word_of:inline: ",
-    "unchanged": "FIRST:constant:3 ITEM:constant:3 ITEMS:constant:1 NO:constant:0 TWIN:constant:3 TWINS:constant:2 "
-        "WORD:constant:2 WORDS:constant:0 YES:constant:1 holds:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 "
-        "spread:entry:self=Ptr[i64],objects=Ptr[i64],count=i64 table_of:inline: ",
-    "update": "GRAIN:constant:16384 SHARE:constant:4096 "
-        "lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64 plain:inline: "
-        "update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64 ",
-    "winograd": "AHEAD:constant:8 GAP:constant:16 ROOM:constant:491520 add_products:routine: combined:inline: "
-        "convolve:kernel:S,FUSED,ROWS,LAST,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
-        "convolve_weight:kernel:S,LAST,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64] "
-        "multiply:routine: read_channels:routine: read_taps:inline: read_tiles:routine: squared:inline: "
-        "taps_together:inline: tile:routine: transform:routine: transform_back:routine: "
-        "transform_windows:kernel:S,ROWS,LAST,w=Ptr[T],u=Ptr[T],plan=Ptr[i64] windows:routine: "
-        "write_tiles:routine: write_windows:routine: ",
+    "activations": """
+clip_gradient:inline:
+glu:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64
+glu_gradient:kernel:g=Ptr[T],a=Ptr[T],out=Ptr[T],outer=i64,n=i64
+hardtanh:inline:""",
+    "any_index": """
+ADDED:constant:4
+FEW:constant:512
+LARGE:constant:65536
+SUMS:constant:8
+UNITS:constant:4
+at_index:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+plain:inline:
+planned:inline:
+run:inline:
+seen:inline:""",
+    "arithmetic": """
+angle:inline:
+arctanh:inline:
+clip_by:inline:
+copysign_gradient:inline:
+copysign_half:inline:
+cube:inline:
+deg2rad:inline:
+floor_divide:inline:
+floor_divide_whole:inline:
+fmax:inline:
+fmin:inline:
+fmod:inline:
+fmod_whole:inline:
+frac:inline:
+heaviside:inline:
+hypot:inline:
+isfinite:inline:
+isinf:inline:
+isnan:inline:
+isneginf:inline:
+isposinf:inline:
+left_shift:inline:
+logaddexp2:inline:
+logaddexp:inline:
+logical_and:inline:
+logical_not:inline:
+logical_or:inline:
+logical_xor:inline:
+logit:inline:
+logit_gradient:inline:
+maximum:inline:
+minimum:inline:
+nextafter:inline:
+power:inline:
+power_whole:inline:
+quotient:inline:
+rad2deg:inline:
+reciprocal:inline:
+remainder:inline:
+remainder_whole:inline:
+replace_nonfinite:inline:
+right_shift:inline:
+round_down:inline:
+round_up:inline:
+sign:inline:
+sinc:inline:
+square:inline:
+to_i16:inline:
+to_i8:inline:
+to_u8:inline:
+trunc_divide:inline:
+xlogy:inline:""",
+    "attention": """
+FEW:constant:3
+QUERIES:constant:48
+ROWS:constant:96
+SIDE:constant:4
+SMALL:constant:262144
+WIDEST:constant:128
+attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64
+gradients:kernel:MASK,g=Header,q=Header,k=Header,v=Header,mask=Header,out=Header,sums=Ptr[T],means=Ptr[T],gq=Header,gk=Header,gv=Header,scale=T,reach=i64
+multiply:inline:""",
+    "attributes": """
+ARRAY:constant:3
+BEHIND:constant:4
+OTHER:constant:6
+VALUE:constant:5
+_address:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+_offset:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+_row_major:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+_strides:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+device:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+dtype:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+half:inline:
+ndim:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+requires_grad:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+shape:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+size:inline:""",
+    "bags": """
+CHUNK:constant:65536
+TABLES:constant:4
+bag_factors_gradient:kernel:g=Ptr[T],weight=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64
+bags:kernel:WEIGHTED,MODE,SIDE,weight=Ptr[T],indices=Ptr[i64],offsets=Ptr[i64],factors=Ptr[T],out=Ptr[T],bag=Ptr[i64],sizes=Ptr[i64],max_indices=Ptr[i64],bad=Ptr[i64],n=i64,count=i64,inner=i64,padding=i64
+bags_gradient:kernel:WEIGHTED,MEAN,g=Ptr[T],indices=Ptr[i64],bag=Ptr[i64],sizes=Ptr[i64],factors=Ptr[T],out=Ptr[T],bad=Ptr[i64],count=i64,inner=i64,n=i64,rows=i64,padding=i64
+binned:kernel:x=Ptr[T],out=Ptr[i64],n=i64,low=f64,high=f64,bins=i64
+counts:kernel:WEIGHTED,x=Ptr[T],weights=Ptr[W],tables=Ptr[R],n=i64,bins=i64,parts=i64,many=i64
+histogram:kernel:WEIGHTED,points=Ptr[T],edges=Ptr[T],begins=Ptr[i64],weights=Ptr[T],out=Ptr[f64],n=i64,dims=i64
+summed:inline:
+tops:kernel:x=Ptr[T],most=Ptr[u64],n=i64
+within:inline:""",
+    "batch_norm": """
+PARTS:constant:64
+SIDE:constant:4
+counted:inline:
+finished:inline:
+infer_moved:kernel:running_mean=Header,running_var=Header,mean=Header,var=Header,by=f64,unbiased=f64,plan=Ptr[i64]
+moved:kernel:running_mean=Ptr[S],running_var=Ptr[S],mean=Ptr[R],var=Ptr[R],n=i64,by=f64,unbiased=f64
+planes_backward:kernel:WEIGHT,TRAINING,SUMS,INPUT,RECTIFIED,g=Ptr[T],x=Ptr[T],weight=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],n=i64,channels=i64,size=i64,eps=f64
+planes_norm:kernel:WEIGHT,BIAS,ADDED,RECTIFIED,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[R],var=Ptr[R],z=Ptr[T],y=Ptr[T],n=i64,channels=i64,size=i64,eps=f64
+planes_scale:kernel:WEIGHT,BIAS,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],n=i64,channels=i64,size=i64,eps=f64
+products:inline:
+rows_backward:kernel:WEIGHT,TRAINING,SUMS,INPUT,RECTIFIED,g=Ptr[T],x=Ptr[T],weight=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,channels=i64,eps=f64
+rows_norm:kernel:WEIGHT,BIAS,ADDED,RECTIFIED,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[R],var=Ptr[R],z=Ptr[T],y=Ptr[T],parts=Ptr[R],rows=i64,channels=i64,eps=f64
+rows_scale:kernel:WEIGHT,BIAS,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],mean=Ptr[S],var=Ptr[S],y=Ptr[T],parts=Ptr[R],rows=i64,channels=i64,eps=f64
+scale:inline:
+scaled:inline:
+shift:inline:""",
+    "bessel": """
+airy_ai:inline:
+i0:inline:
+i0e:inline:
+i1:inline:
+i1e:inline:
+j0:inline:
+j1:inline:
+k0:inline:
+k0e:inline:
+k1:inline:
+k1e:inline:
+scaled:inline:
+second_kind:inline:
+second_known:inline:
+spherical_j0:inline:
+y0_far:inline:
+y0_near:inline:
+y1_far:inline:
+y1_near:inline:""",
+    "broadcast": """
+DIMS:constant:8
+FITS:constant:0
+GRAIN:constant:32768
+GROUPS:constant:2
+NDIM:constant:3
+PIECE:constant:16384
+PLAN:constant:45
+SHAPE:constant:5
+SHORT:constant:4
+STRIDES:constant:13
+broadcast:kernel:F,T,B,plan=Ptr[i64],a=i64,b=i64,address=i64
+compared:inline:
+each:inline:
+infer:kernel:a=Header,b=Header,itemsize=i64,plan=Ptr[i64]
+row:routine:""",
+    "call_arguments": """
+array_of:inline:
+arrays_of:inline:
+edge_of:inline:
+read:inline:
+takes:inline:""",
+    "call_list": """
+ARRAY:constant:2
+ARRAYS:constant:1
+CALL:constant:5
+CALLS:constant:4
+MOVE:constant:3
+MOVED:constant:3
+MOVES:constant:2
+NOTHING:constant:0
+carry_out:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+clear:inline:""",
+    "call_nodes": """
+ARRAY:constant:20
+CONSTANT:constant:3
+COPY:constant:47
+DEFAULT:constant:32
+DTYPE_OF:constant:2
+FIXED:constant:40
+FLOATING:constant:55
+LISTS:constant:60
+MOST:constant:12
+MULTI:constant:34
+NOTHING:constant:25
+NO_GRAD:constant:33
+OPERANDS:constant:59
+RESULT:constant:-1
+SAVED:constant:57
+SHAPE:constant:30
+SHAPE_OF:constant:1
+SUMMED:constant:53
+TAKEN:constant:54
+TUPLE:constant:37
+UNWANTED:constant:-2
+VALUE:constant:0
+same_shape:inline:""",
+    "calls": """
+call:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64
+call_into:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64
+call_list:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64
+call_view:entry:self=Ptr[i64],objects=Ptr[i64],count=i64,keywords=i64
+kind_of:inline:
+laid_out:inline:
+several:inline:
+version_of:inline:""",
+    "columns": """
+col2im:kernel:a=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64
+im2col:kernel:x=Ptr[T],out=Ptr[T],planes=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64
+im2row:kernel:x=Ptr[T],out=Ptr[T],C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,dh=i64,dw=i64,ph=i64,pw=i64,sh=i64,sw=i64""",
+    "conv": """
+DEPTH:constant:576
+LINE:constant:512
+PANELS:constant:1
+ROWS:constant:1000
+ROWS_OF_K:constant:0
+TURNED:constant:2
+convolve:kernel:WEIGHTS,x=Ptr[B],w=Ptr[B],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64]
+convolve_weight:kernel:x=Ptr[B],g=Ptr[B],y=Ptr[E],parts=Ptr[T],plan=Ptr[i64]
+spread:kernel:x=Ptr[E],y=Ptr[T],plan=Ptr[i64]
+tile:routine:
+tiles:inline:
+turn:kernel:w=Ptr[E],y=Ptr[T],plan=Ptr[i64]""",
+    "conv_direct": """
+POSITIONS:constant:7
+add_products:inline:
+depthwise:kernel:KW,S,D,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64]
+depthwise_transposed:kernel:g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],KH=i64,KW=i64,plan=Ptr[i64]
+depthwise_weight:kernel:KW,S,D,ROWS,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],plan=Ptr[i64]
+direct:kernel:R,LINES,V,KH,KW,S,D,FLIP,APART,x=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64]
+direct_transposed:kernel:R,PAIRS,KH,KW,g=Ptr[T],w=Ptr[T],bias=Ptr[T],y=Ptr[T],plan=Ptr[i64]
+direct_weight:kernel:R,V,KH,KW,S,D,x=Ptr[T],g=Ptr[T],y=Ptr[T],plan=Ptr[i64]
+tile:inline:""",
+    "conv_small": """
+small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64]""",
+    "copy": """
+HIGH:constant:32
+MOST:constant:64
+PIECE:constant:32768
+STREAM:constant:33554432
+WIDE:constant:128
+copied:routine:
+copy:kernel:out=Header,a=Header,bad=Ptr[i64],size=i64,U
+dimensions:inline:
+join:kernel:items=Header,out=Ptr[U],rows=i64,length=i64
+join_any:kernel:STACK,items=Header,out=Ptr[U],bad=Ptr[i64],axis=i64,length=i64
+move:inline:
+move_all:kernel:STREAMED,a=Ptr[U],out=Ptr[U],n=i64
+move_over:kernel:out=Ptr[U],a=Ptr[U],n=i64
+put_in_rows:kernel:a=Header,out=Ptr[U],bad=Ptr[i64],size=i64
+roll:kernel:a=Ptr[U],out=Ptr[U],rows=i64,n=i64,front=i64
+square:inline:
+transposed:routine:
+triangle:kernel:LOWER,a=Ptr[U],out=Ptr[U],outer=i64,m=i64,n=i64,diagonal=i64""",
+    "cross_entropy": """
+TOTALS:constant:3
+added:kernel:totals=Ptr[f64],chunks=i64
+columns_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64
+columns_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],outer=i64,n=i64,inner=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64
+entropy_total:kernel:totals=Ptr[f64],loss=Ptr[R],divisor=Ptr[f64],wrong=Ptr[i64],mean=i64
+infer_entropy:kernel:a=Header,target=Header,weight=i64,skip=i64,smoothing=f64,plan=Ptr[i64]
+infer_total:kernel:totals=Header,mean=i64,plan=Ptr[i64]
+over:inline:
+rows_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64
+rows_entropy_alone:kernel:SMOOTH,x=Ptr[T],target=Ptr[i64],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64
+rows_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],rows=i64,n=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64""",
+    "cross_products": """
+GRAIN:constant:16384
+ROWS:constant:1
+cross_columns:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64
+cross_rows:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64
+infer_cross:kernel:a=Header,b=Header,axis=i64,plan=Ptr[i64]
+infer_kron:kernel:E,a=Header,b=Header,plan=Ptr[i64]
+infer_trace:kernel:SIZE,a=Header,plan=Ptr[i64]
+kron:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],m=i64,n=i64,p=i64,q=i64,s=i64,t=i64,row=i64
+trace:kernel:a=Ptr[E],out=Ptr[R],n=i64,step=i64""",
+    "ctc": """
+EDGE:constant:2
+ctc_loss:kernel:x=Ptr[T],classes=Ptr[i64],jump=Ptr[b1],heard=Ptr[i64],lengths=Ptr[i64],losses=Ptr[T],alpha=Ptr[f64],space=Ptr[f64],steps=i64,n=i64,count=i64,places=i64
+ctc_loss_gradient:kernel:ZERO,g=Ptr[T],x=Ptr[T],classes=Ptr[i64],jump=Ptr[b1],heard=Ptr[i64],lengths=Ptr[i64],alpha=Ptr[f64],out=Ptr[T],space=Ptr[f64],steps=i64,n=i64,count=i64,places=i64
+either:inline:""",
+    "distances": """
+LARGEST:constant:-1
+NONZERO:constant:0
+SIDE:constant:4
+distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64
+distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],y=Ptr[T],out=Ptr[T],batches=i64,n=i64,m=i64,k=i64,down=i64,across=i64
+joined:inline:
+own_distances:kernel:P,x=Ptr[T],y=Ptr[T],out=Ptr[T],n=i64,k=i64
+own_distances_gradient:kernel:P,g=Ptr[T],d=Ptr[T],x=Ptr[T],out=Ptr[T],n=i64,k=i64""",
+    "edges": """
+pad:kernel:MODE,a=Ptr[U],out=Ptr[U],value=i64,outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_out=i64,h_out=i64,w_out=i64
+pad_adjoint:kernel:MODE,a=Ptr[T],out=Ptr[T],outer=i64,d=i64,h=i64,w=i64,d_low=i64,h_low=i64,w_low=i64,d_wide=i64,h_wide=i64,w_wide=i64
+padded:kernel:MODE,a=Header,value=i64,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64]
+planes_of:inline:
+unpadded:kernel:MODE,a=Header,d0=i64,d1=i64,h0=i64,h1=i64,w0=i64,w1=i64,plan=Ptr[i64]""",
+    "elementwise": """
+GRAIN:constant:16384
+STREAM:constant:33554432
+above:inline:
+add_product:inline:
+add_quotient:inline:
+add_scaled:inline:
+between:inline:
+choose:kernel:ONE_A,ONE_B,condition=Ptr[u8],a=Ptr[T],b=Ptr[T],out=Ptr[T],n=i64
+fill:kernel:out=Ptr[T],value=i64,n=i64
+gelu:inline:
+gelu_slope:inline:
+gelu_tanh:inline:
+gelu_tanh_slope:inline:
+mish:inline:
+relu:inline:
+rsqrt:inline:
+silu:inline:
+silu_slope:inline:
+softplus:inline:
+tanh_of_softplus:inline:""",
+    "extremes": """
+PART:constant:16384
+PARTS:constant:1024
+SIDE:constant:8
+WIDE:constant:4
+argument_columns:kernel:SMALL,x=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64
+argument_parts:kernel:SMALL,x=Ptr[T],indices=Ptr[i64],outer=i64,n=i64
+argument_rows:kernel:SMALL,x=Ptr[T],indices=Ptr[i64],rows=i64,n=i64
+beyond:inline:
+both_columns:kernel:SMALL,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64
+both_parts:kernel:SMALL,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64
+both_rows:kernel:SMALL,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64
+by_columns:routine:
+elements:inline:
+extreme_parts:kernel:SMALL,x=Ptr[T],out=Ptr[T],outer=i64,n=i64
+extreme_rows:kernel:SMALL,x=Ptr[T],out=Ptr[T],rows=i64,n=i64""",
+    "few": """
+FEW:constant:16384
+GRAIN:constant:16384
+cleared:kernel:a=Header,plan=Ptr[i64]
+complex:kernel:real=Header,imag=Header,plan=Ptr[i64]
+complex_of:kernel:real=Ptr[T],imag=Ptr[T],out=Ptr[T],n=i64
+paired:inline:
+polar:kernel:abs=Header,angle=Header,plan=Ptr[i64]
+polar_of:kernel:abs=Ptr[T],angle=Ptr[T],out=Ptr[T],n=i64
+renorm:kernel:input=Header,p=f64,dim=i64,maxnorm=f64,plan=Ptr[i64]
+shortened:kernel:a=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64,most=f64
+still_zero:kernel:a=Header,plan=Ptr[i64]""",
+    "fft": """
+MOST:constant:8192
+across:inline:
+columns:inline:
+few_points:kernel:PARTS,x=Ptr[T],w=Ptr[T],out=Ptr[T],n0=i64,n1=i64,n2=i64,t0=i64,t1=i64,t2=i64,m=i64,s=i64,points=i64,step=i64,p=i64
+few_points_result:kernel:REAL,a=Header,w=Header,count=i64,n=i64,p=i64,plan=Ptr[i64]
+fft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],rows=i64,n=i64,sign=T,scale=T
+irfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T
+line:routine:
+pair:inline:
+put:inline:
+rfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T
+step:inline:
+times:inline:
+two:inline:""",
+    "fft_lines": """
+FACTORS:constant:4,2,3,5,7
+MOST:constant:2048
+columns:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],outer=i64,n=i64,inner=i64,sign=T,scale=T
+odd:inline:
+passes:routine:
+read:inline:
+real_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T
+rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],count=i64,n=i64,sign=T,scale=T
+rows_to_real:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],factors=Ptr[i64],halves=Ptr[T],count=i64,n=i64,scale=T
+together:inline:
+weighted:inline:
+write:inline:""",
+    "fold": """
+FEW:constant:32
+LONG:constant:16384
+PART:constant:1024
+PARTS:constant:1024
+PIECE:constant:32
+ROWS:constant:8
+SHORT:constant:131072
+SIDE:constant:8
+alone:inline:
+averaged:inline:
+columns:inline:
+fold_columns:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64,part=i64
+fold_parts:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64
+fold_rows:kernel:STEP,JOIN,START,A,END,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,part=i64
+joined:inline:
+larger:inline:
+plus:inline:
+plus_number:inline:
+plus_one:inline:
+plus_square:inline:
+root:inline:
+smaller:inline:
+taken:inline:
+times:inline:""",
+    "fused": """
+ARRAYS:constant:0
+DIMS:constant:1
+FAR:constant:2
+GRAIN:constant:16384
+INDICES:constant:3
+MOST:constant:64
+OPERANDS:constant:2
+fused:kernel:address=i64,items=Header,kind=Header,plan=Ptr[i64],numbers=Ptr[i64],refused=Ptr[i64]
+row:entry:CHAIN,at=Ptr[i64],steps=Ptr[i64],numbers=Ptr[i64],start=i64,end=i64
+value:inline:""",
+    "gemm": """
+ADD:constant:1
+BIAS:constant:2
+BRIEF:constant:2097152
+CHUNKS:constant:8
+DEPTH:constant:512
+FAR:constant:262144
+FEW:constant:524288
+HIGH:constant:192
+LAST:constant:4
+PANELS:constant:262144
+SCALE:constant:3
+SET:constant:0
+SMALL:constant:131072
+added:inline:
+block:routine:
+convert:kernel:a=Ptr[A],out=Ptr[B],n=i64
+cut:inline:
+finish:routine:
+joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64
+pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64
+product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64
+put:inline:
+rounded_up:inline:
+shape_of:inline:
+tile:routine:
+tiles:inline:
+transposed:inline:
+wanted:inline:""",
+    "gemv": """
+AHEAD:constant:2048
+CHUNK:constant:65536
+DEPTH:constant:2048
+DOWN:constant:4
+FEW:constant:4
+SIDE:constant:16
+SOME:constant:8
+columns:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64
+dot:kernel:a=Ptr[E],b=Ptr[E],parts=Ptr[T],out=Ptr[E],n=i64
+dots:routine:
+gathered:inline:
+infer_outer_added:kernel:E,N,input=Header,a=Header,b=Header,beta=N,alpha=N,plan=Ptr[i64]
+outer:kernel:a=Ptr[E],a0=i64,step=i64,b=Ptr[E],b0=i64,c=Ptr[E],batch=i64,n=i64,m=i64
+outer_added:kernel:N,to=Ptr[E],a=Ptr[E],b=Ptr[E],c=Ptr[E],n=i64,m=i64,step=i64,s=i64,t=i64,beta=N,alpha=N
+places:inline:
+plan:inline:
+rows:kernel:matrix=Header,vectors=Header,out=Header,row=Ptr[T],ri=i64,rj=i64
+sums:routine:""",
+    "grid": """
+FAR:constant:1073741824
+WORK:constant:32768
+along:inline:
+far:inline:
+grid_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],x=Ptr[T],grid=Ptr[T],out=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64
+image_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],grid=Ptr[T],gx=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64
+near:inline:
+taps:inline:
+values:kernel:ND,MODE,PADDING,CORNERS,x=Ptr[T],grid=Ptr[T],y=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64
+whole:inline:""",
+    "halves": """
+ARRAYS:constant:3
+BLOCK:constant:2048
+at:inline:
+loop_by_single:entry:H,args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]""",
+    "header": """
+dense:inline:
+dims_of:inline:
+in_order:inline:
+matches:inline:
+row_major:inline:
+same_shape:inline:
+same_strides:inline:
+shape_of:inline:
+size_of:inline:
+strides_like:inline:
+strides_of:inline:
+writeable:inline:""",
+    "incomplete_gamma": """
+MOST:constant:4000
+inside:inline:
+kind:inline:
+known:inline:
+lower_far:inline:
+lower_known:inline:
+lower_near:inline:
+upper_far:inline:
+upper_known:inline:
+upper_near:inline:""",
+    "index": """
+AHEAD:constant:1024
+GRAIN:constant:16384
+NEAR:constant:524288
+PLACES:constant:1024
+SOME:constant:512
+add_products:kernel:z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64,alpha=V
+below:inline:
+clear:kernel:z=Ptr[T],n=i64
+fill_along:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V
+fill_masked:kernel:z=Ptr[T],mask=Ptr[u8],value=Ptr[T],n=i64
+fill_slices:kernel:HOW,z=Ptr[T],index=Ptr[I],value=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64
+fill_slices_with:kernel:z=Ptr[T],index=Ptr[i64],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,value=V
+filled:kernel:a=Ptr[T],mask=Ptr[u8],out=Ptr[T],n=i64,value=V
+gather_along:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64
+look:kernel:x=Ptr[I],bad=Ptr[i64],n=i64,size=i64
+put_slices:kernel:HOW,ONE,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,step=i64,parts=i64
+reduce_few:kernel:HOW,MEAN,ROUNDS,SLICES,z=Ptr[T],index=Ptr[i64],values=Ptr[T],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64,include=i64
+take_anywhere:kernel:a=Header,index=Header,out=Ptr[U],bad=Ptr[i64],n=i64,k=i64
+take_at_indices:kernel:a=Ptr[U],index=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,k=i64
+take_pairs:kernel:a=Ptr[U],first=Ptr[i64],second=Ptr[i64],out=Ptr[U],bad=Ptr[i64],n=i64,m=i64,k=i64
+take_slices:kernel:ONE,a=Ptr[U],index=Ptr[I],out=Ptr[U],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64
+together:inline:
+write_along:kernel:HOW,NEW,ONE,SAME,z=Ptr[T],index=Ptr[I],values=Ptr[V],bad=Ptr[i64],outer=i64,n=i64,k=i64,inner=i64""",
+    "index_calls": """
+ELEMENTS:constant:1
+LARGE:constant:65536
+SLICES:constant:2
+along:inline:
+gathered:kernel:a=Header,index=Header,axis=i64,plan=Ptr[i64]
+holds:inline:
+index_add:kernel:T,input=Header,dim=i64,index=Header,source=Header,alpha=V,plan=Ptr[i64]
+index_copy:kernel:SIZE,input=Header,dim=i64,index=Header,source=Header,plan=Ptr[i64]
+index_fill:kernel:T,input=Header,dim=i64,index=Header,value=V,plan=Ptr[i64]
+index_reduce:kernel:SIZE,DIRECT,input=Header,dim=i64,index=Header,source=Header,reduce=i64,include_self=i64,plan=Ptr[i64]
+index_select:kernel:input=Header,dim=i64,index=Header,plan=Ptr[i64]
+masked:kernel:SIZE,z=Header,mask=Header,value=Header,plan=Ptr[i64]
+masked_fill:kernel:T,input=Header,mask=Header,value=V,plan=Ptr[i64]
+scatter:kernel:SIZE,input=Header,dim=i64,index=Header,src=Header,plan=Ptr[i64]
+scatter_reduce:kernel:SIZE,DIRECT,input=Header,dim=i64,index=Header,src=Header,reduce=i64,include_self=i64,plan=Ptr[i64]
+scatter_value:kernel:T,input=Header,dim=i64,index=Header,value=V,plan=Ptr[i64]
+scattered:kernel:SIZE,z=Header,index=Header,values=Header,axis=i64,plan=Ptr[i64]
+slices_put:kernel:SIZE,z=Header,index=Header,values=Header,axis=i64,plan=Ptr[i64]
+take:kernel:input=Header,index=Header,plan=Ptr[i64]
+taken:kernel:a=Header,index=Header,axis=i64,plan=Ptr[i64]
+taken_in_pairs:kernel:a=Header,first=Header,second=Header,plan=Ptr[i64]""",
+    "inverse_trigonometry": """
+arccos:inline:
+arccosh:inline:
+arcsin:inline:
+arcsinh:inline:
+arctan2:inline:
+arctan:inline:
+cosh:inline:
+sinh:inline:""",
+    "keys": """
+key:inline:""",
+    "lapack": """
+ADJOINT:constant:67
+BLOCK:constant:16
+LEFT:constant:76
+LOWER:constant:76
+PLAIN:constant:78
+RIGHT:constant:82
+SOME:constant:83
+TURNED:constant:84
+UPPER:constant:85
+VALUES:constant:78
+VECTORS:constant:86
+WHOLE:constant:65
+cholesky:kernel:PARTS,potrf=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64,grain=i64
+cholesky_inverse:kernel:PARTS,potri=i64,a=Header,out=Ptr[T],info=Ptr[i32],uplo=i64
+cholesky_solve:kernel:PARTS,potrs=i64,a=Header,b=Header,space=Ptr[T],out=Ptr[T],uplo=i64
+clear:inline:
+columns:inline:
+det:kernel:PARTS,getrf=i64,a=Header,out=Ptr[T],space=Ptr[T],places=Ptr[i64],grain=i64
+eig:kernel:PARTS,geev=i64,a=Header,copy=Ptr[T],parts=Ptr[T],vectors=Ptr[T],values=Ptr[T],out=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],job=i64
+eigh:kernel:PARTS,syevd=i64,a=Header,values=Ptr[T],out=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],real_room=i64,places=Ptr[i64],places_room=i64,job=i64,uplo=i64
+geqrf:kernel:PARTS,routine=i64,a=Header,out=Ptr[T],tau=Ptr[T],space=Ptr[T],room=i64,grain=i64
+inverse:kernel:PARTS,getrf=i64,getri=i64,a=Header,out=Ptr[T],info=Ptr[i32],places=Ptr[i64],space=Ptr[T],room=i64,grain=i64
+ldl_factor:kernel:PARTS,sytrf=i64,a=Header,out=Ptr[T],pivots=Ptr[i32],info=Ptr[i32],places=Ptr[i64],space=Ptr[T],room=i64
+ldl_solve:kernel:PARTS,sytrs=i64,a=Header,pivots=Ptr[i32],b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T]
+lu_factor:kernel:PARTS,getrf=i64,a=Header,out=Ptr[T],pivots=Ptr[i32],info=Ptr[i32],space=Ptr[i64],grain=i64
+lu_solve:kernel:PARTS,getrs=i64,a=Header,pivots=Ptr[i32],b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],trans=i64
+lu_unpack:kernel:PARTS,a=Header,pivots=Ptr[i32],order=Ptr[i64],permutation=Ptr[T],lower=Ptr[T],upper=Ptr[T]
+numbers:inline:
+orgqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,wide=i64,reflections=i64,grain=i64
+ormqr:kernel:PARTS,routine=i64,a=Header,tau=Ptr[T],c=Header,factors=Ptr[T],out=Ptr[T],space=Ptr[T],room=i64,reflections=i64,side=i64,trans=i64
+pairs:inline:
+solve:kernel:PARTS,gesv=i64,a=Header,b=Header,space=Ptr[T],places=Ptr[i64],out=Ptr[T],info=Ptr[i32],grain=i64
+solve_triangular:kernel:PARTS,trsm=i64,a=Header,b=Header,out=Ptr[T],side=i64,upper=i64,diag=i64
+stack:inline:
+svd:kernel:PARTS,gesdd=i64,a=Header,copy=Ptr[T],u=Ptr[T],values=Ptr[T],v=Ptr[T],info=Ptr[i32],space=Ptr[T],room=i64,real_space=Ptr[T],places=Ptr[i64],job=i64,width=i64,height=i64
+upper_triangle:kernel:PARTS,a=Header,out=Ptr[T],rows=i64""",
+    "largest": """
+MOST:constant:64
+first_few:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64
+first_of_some:kernel:x=Ptr[T],which=Ptr[i64],out=Ptr[T],indices=Ptr[i64],keys=Ptr[K],order=Ptr[i64],rows=i64,n=i64,k=i64,flip=i64,ordered=i64
+put:inline:""",
+    "layout": """
+DIMS:constant:8
+RIGHT:constant:0
+channels_last:inline:
+compared:routine:
+has_layout_of:inline:
+has_right_strides:inline:""",
+    "libm": """
+both_of_each:kernel:SINCOS,x=Ptr[f64],sine=Ptr[f64],cosine=Ptr[f64],n=i64
+each_element:kernel:FUNCTION,x=Ptr[f64],out=Ptr[f64],n=i64""",
+    "likelihood": """
+EACH:constant:0
+MEAN:constant:2
+SUM:constant:1
+cross_entropy_of:inline:
+gradient_of_rows:kernel:g=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64
+infer_gradient:kernel:g=Header,target=Header,n=i64,reduction=i64,skip=i64,plan=Ptr[i64]
+infer_losses:kernel:a=Header,target=Header,reduction=i64,skip=i64,plan=Ptr[i64]
+infer_pairs:kernel:a=Header,b=Header,plan=Ptr[i64]
+losses_of_pairs:kernel:a=Ptr[T],b=Ptr[T],out=Ptr[T],wrong=Ptr[i64],n=i64
+losses_of_rows:kernel:x=Ptr[T],target=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],rows=i64,n=i64,reduction=i64,skip=i64""",
+    "loops": """
+BLOCK:constant:256
+first_zero:kernel:x=Ptr[T],n=i64,place=Ptr[i64]
+loop:kernel:F,TYPES,B,NUMBERS,GRAIN,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64]
+loop_of_kinds:kernel:KIND,FUNCTIONS,T,N,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64]
+loop_of_vectors:kernel:F,T,N,NUMBERS,L,args=Ptr[Ptr[u8]],n_at=Ptr[i64],steps=Ptr[i64]""",
+    "margin": """
+labels:kernel:x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64
+labels_gradient:kernel:g=Ptr[T],x=Ptr[T],y=Ptr[i64],is_label=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,step=i64,scale=T
+one_class:kernel:P,WEIGHTED,x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T
+one_class_gradient:kernel:P,WEIGHTED,g=Ptr[T],x=Ptr[T],y=Ptr[i64],w=Ptr[T],out=Ptr[T],wrong=Ptr[i64],N=i64,C=i64,margin=T,step=i64,scale=T""",
+    "mask": """
+CHUNK:constant:4096
+chosen:inline:
+coordinates:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64,sizes=Ptr[i64],dims=i64,total=i64
+counted:kernel:x=Ptr[T],starts=Ptr[i64],n=i64
+expand_few:kernel:values=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64
+few:inline:
+few_coordinates:kernel:T,a=Header,out=Ptr[i64],n=i64,total=i64
+few_expanded:kernel:values=Header,mask=Header,plan=Ptr[i64]
+few_nonzero:kernel:T,a=Header,plan=Ptr[i64]
+few_placed:kernel:SIZE,input=Header,mask=Header,source=Header,plan=Ptr[i64]
+few_selected:kernel:a=Header,mask=Header,plan=Ptr[i64]
+indices_of_nonzero:kernel:x=Ptr[T],starts=Ptr[i64],out=Ptr[i64],n=i64
+placed:kernel:mask=Ptr[M],values=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64,CLEAR
+scatter_few:kernel:z=Ptr[U],mask=Ptr[u8],values=Ptr[U],n=i64
+select_few:kernel:a=Ptr[U],mask=Ptr[u8],out=Ptr[U],n=i64
+selected:kernel:mask=Ptr[M],a=Ptr[U],starts=Ptr[i64],out=Ptr[U],n=i64""",
+    "math": """
+erf:inline:
+erfc:inline:
+erfcx:inline:
+exp2:inline:
+exp:inline:
+expm1:inline:
+log10:inline:
+log1p:inline:
+log1p_of_exp:inline:
+log2:inline:
+log:inline:
+reduced:inline:
+sigmoid:inline:
+tanh:inline:""",
+    "norm": """
+BLOCK:constant:8
+PARTS:constant:16
+PIECE:constant:16384
+SIDE:constant:4
+SPAN:constant:512
+groups_norm:kernel:WEIGHT,BIAS,KEPT,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],rows=i64,groups=i64,each=i64,size=i64,eps=f64
+groups_norm_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,groups=i64,each=i64,size=i64,eps=f64
+infer_groups_norm:kernel:a=Header,weight=Header,bias=Header,groups=i64,eps=f64,plan=Ptr[i64]
+infer_row_norm:kernel:a=Header,weight=Header,bias=Header,n=i64,eps=f64,plan=Ptr[i64]
+infer_row_norm_kept:kernel:a=Header,weight=Header,bias=Header,n=i64,eps=f64,plan=Ptr[i64]
+row_lengths:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64
+row_norm:kernel:WEIGHT,BIAS,CENTRE,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],rows=i64,n=i64,eps=f64
+row_norm_backward:kernel:WEIGHT,CENTRE,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],rows=i64,n=i64,eps=f64
+row_norm_kept:kernel:WEIGHT,BIAS,CENTRE,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],rows=i64,n=i64,eps=f64""",
+    "norm_last": """
+TABLES:constant:4
+groups_last:kernel:WEIGHT,BIAS,KEPT,x=Ptr[T],weight=Ptr[W],bias=Ptr[W],y=Ptr[T],mean=Ptr[R],rstd=Ptr[R],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64
+groups_last_backward:kernel:WEIGHT,INPUT,SUMS,g=Ptr[T],x=Ptr[T],weight=Ptr[W],gx=Ptr[T],gw=Ptr[W],gb=Ptr[W],parts=Ptr[R],tables=Ptr[R],samples=i64,size=i64,groups=i64,each=i64,eps=f64""",
+    "numbers": """""",
+    "peak": """
+multiply_adds:kernel:out=Ptr[f32],threads=i64,count=i64""",
+    "places": """
+BYTES:constant:2
+DIMS:constant:16
+EACH:constant:40
+MOST:constant:8
+NDIM:constant:9
+NUMBERS:constant:1
+OTHERS:constant:48
+OWN:constant:3
+PLAN:constant:512
+SHAPE:constant:8
+SIZE:constant:5
+STEP:constant:4
+STRIDES:constant:16
+distance:inline:
+from_start:inline:
+move_at:kernel:HOW,a=Ptr[T],other=Ptr[T],places=Ptr[i64],plan=Ptr[i64]
+moved:inline:
+walk:inline:""",
+    "pointwise": """
+CHEAP:constant:32768
+COSTLY:constant:16384
+LANES:constant:32""",
+    "polynomials": """
+chebyshev_t:inline:
+chebyshev_u:inline:
+chebyshev_v:inline:
+chebyshev_w:inline:
+hermite_h:inline:
+hermite_he:inline:
+laguerre_l:inline:
+legendre_p:inline:
+shifted_chebyshev_t:inline:
+shifted_chebyshev_u:inline:
+shifted_chebyshev_v:inline:
+shifted_chebyshev_w:inline:""",
+    "pool": """
+FEW:constant:16
+ROOM:constant:65536
+UNROLLED:constant:7
+add:inline:
+add_at_few_indices:kernel:g=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64
+add_at_indices:kernel:g=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],images=i64,count=i64,size=i64,C=i64
+averages:kernel:KW,S,x=Ptr[T],counts=Ptr[R],out=Ptr[T],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64
+averages_gradient:kernel:g=Ptr[R],counts=Ptr[R],out=Ptr[R],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64
+columns:inline:
+inside:inline:
+larger:inline:
+largest:inline:
+max_windows:kernel:INDICES,KW,S,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64,dd=i64,dh=i64,dw=i64
+put:inline:
+put_at_indices:kernel:x=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64
+reach:inline:
+summed:inline:
+take_at_indices:kernel:x=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64
+within:inline:""",
+    "pool_last": """
+SIDE:constant:2
+averages:kernel:x=Ptr[T],counts=Ptr[R],out=Ptr[T],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64
+averages_gradient:kernel:APART,TILED,g=Ptr[R],counts=Ptr[R],out=Ptr[R],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64
+largest:inline:
+max_windows:kernel:INDICES,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],images=i64,C=i64,H=i64,W=i64,oh=i64,ow=i64,kh=i64,kw=i64,sh=i64,sw=i64,ph=i64,pw=i64,dh=i64,dw=i64""",
+    "random": """
+L:constant:16
+M:constant:397
+N:constant:624
+between:inline:
+cauchys:kernel:TAN,state=i64,out=Ptr[T],n=i64,median=f64,sigma=f64
+check_weights:kernel:weights=Ptr[T],found=Ptr[i64],rows=i64,k=i64
+chosen:kernel:weights=Ptr[T],uniform=Ptr[f64],sums=Ptr[T],out=Ptr[i64],rows=i64,k=i64,n=i64
+doubles:kernel:state=i64,out=Ptr[f64],n=i64
+doubles_between:kernel:state=i64,out=Ptr[f64],n=i64,width=f64,low=f64,high=f64
+drawn_normals:kernel:state=i64,x=Ptr[f32],n=i64,mean=f32,std=f32
+exponentials:kernel:LOG1P,state=i64,out=Ptr[T],n=i64,scale=f64
+floats:kernel:state=i64,out=Ptr[T],n=i64
+floats_between:kernel:state=i64,out=Ptr[f32],n=i64,width=f32,low=f32,high=f32
+geometrics:kernel:LOG,state=i64,out=Ptr[T],n=i64,scale=f64
+hits:kernel:state=i64,out=Ptr[T],n=i64,below=i64,value=f64
+integers:kernel:state=i64,out=Ptr[i64],n=i64,low=i64,span=f64,inverse=f64
+normals:kernel:x=Ptr[f32],n=i64,mean=f32,std=f32
+order:kernel:state=i64,out=Ptr[i64],n=i64
+pairs_apart:kernel:x=Ptr[f64],rest=Ptr[f64],angle=Ptr[f64],n=i64
+pairs_together:kernel:log=Ptr[f64],cosine=Ptr[f64],sine=Ptr[f64],x=Ptr[f64],n=i64,mean=f64,std=f64
+remainder:inline:
+scalar_normals:kernel:LOG1P,COS,SIN,state=i64,out=Ptr[T],n=i64,mean=f64,std=f64,spare=Ptr[f64]
+seeded:kernel:key=Ptr[u32],n=i64,seed=i64
+slopes:kernel:state=i64,x=Ptr[T],out=Ptr[R],n=i64,width=f64,low=f64
+unit:inline:
+wide_words:kernel:state=i64,out=Ptr[u64],n=i64
+words:kernel:state=i64,out=Ptr[u64],n=i64""",
+    "recurrent": """
+ROWS:constant:48
+SPACE:constant:32
+begin:routine:
+block:routine:
+filled:inline:
+finish:routine:
+layer:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,features=i64,size=i64,xt=i64,xr=i64,yt=i64,yr=i64,keep=i64,reverse=i64,ragged=i64,ahead=i64,height=i64,grain=i64,copies=i64
+place:inline:
+sigmoid:inline:
+step:kernel:KIND,x=Ptr[T],w_ih=Ptr[T],w_hh=Ptr[T],bias=Ptr[T],own_bias=Ptr[T],h=Ptr[T],c=Ptr[T],y=Ptr[T],last_h=Ptr[T],last_c=Ptr[T],kept=Ptr[T],work=Ptr[T],n=i64,features=i64,size=i64,xr=i64,keep=i64
+tanh:inline:
+tile:routine:""",
+    "recurrent_gradients": """
+gradients:kernel:KIND,g=Ptr[T],y=Ptr[T],w=Ptr[T],h=Ptr[T],c=Ptr[T],kept=Ptr[T],slopes=Ptr[T],outer=Ptr[T],dh=Ptr[T],dc=Ptr[T],work=Ptr[T],places=Ptr[i64],steps=i64,n=i64,size=i64,gt=i64,gr=i64,yt=i64,yr=i64,reverse=i64,ragged=i64,height=i64,grain=i64,copies=i64,whole=i64
+move:routine:""",
+    "reduce": """
+APART:constant:16384
+LONG:constant:16384
+PARTS:constant:1024
+averaged:inline:
+moments_of_rows:kernel:x=Ptr[T],mean=Ptr[R],squares=Ptr[R],rows=i64,n=i64
+squares_apart:kernel:x=Ptr[T],y=Ptr[T],out=Ptr[R],n=i64
+sum_parts:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64
+sum_rows:kernel:MEAN,x=Ptr[T],out=Ptr[R],rows=i64,n=i64
+variance_columns:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],outer=i64,n=i64,inner=i64,correction=i64
+variance_rows:kernel:x=Ptr[T],out=Ptr[T],means=Ptr[T],rows=i64,n=i64,correction=i64""",
+    "rejection": """
+binomials:kernel:LOG,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64
+gammas:kernel:POW,LOG,LOG1P,COS,SIN,state=i64,rows=Ptr[f64],out=Ptr[f64],n=i64,squeeze=f64,spare=Ptr[f64]
+multiplied:inline:
+normal:inline:
+poissons:kernel:EXP,LOG,LGAMMA,state=i64,rates=Ptr[f64],out=Ptr[f64],n=i64
+uniform:routine:""",
+    "resample": """
+BLOCK:constant:128
+SIDE:constant:4
+WINDOW:constant:1024
+WORK:constant:131072
+across:kernel:TAPS,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],ends=Ptr[i64],rows=i64,n=i64,m=i64
+down:kernel:TAPS,L,x=Ptr[A],y=Ptr[B],begin=Ptr[i64],place=Ptr[i64],weight=Ptr[R],outer=i64,n=i64,m=i64,inner=i64
+summed:inline:""",
+    "rows": """
+CHUNK:constant:16384
+SIDE:constant:8
+itself:inline:
+product:inline:
+rows_of:inline:
+shared:inline:""",
+    "scan": """
+LANES:constant:8
+STRETCH:constant:16
+joined:inline:
+running:kernel:TIMES,W,x=Ptr[T],out=Ptr[R],outer=i64,n=i64,inner=i64
+running_extreme:kernel:LEAST,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64
+running_log:kernel:x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64""",
+    "schemes": """
+RUN:constant:64
+TILES:constant:48""",
+    "selection": """
+HEAPED:constant:64
+PARTS:constant:128
+SHORT:constant:16
+before:inline:
+cut:inline:
+depth:inline:
+partition:routine:""",
+    "sequences": """
+GRAIN:constant:16384
+both_ends:kernel:out=Ptr[f64],n=i64,start=f64,end=f64,step=f64
+counted:kernel:T,out=Ptr[T],n=i64,start=f64,step=f64
+powers:kernel:exponents=Ptr[f64],n=i64,base=f64
+rounded:inline:
+spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T
+spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64""",
+    "shape_inference": """
+PARTS:constant:3
+ROWS:constant:1
+SHORT:constant:131072
+among_few:kernel:MOST,a=Header,tests=Header,plan=Ptr[i64]
+chosen:kernel:MOST,a=Header,axis=i64,keep=i64,which=i64,plan=Ptr[i64]
+chosen_kind:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,plan=Ptr[i64]
+chosen_median:kernel:MOST,KIND,a=Header,axis=i64,keep=i64,skip_nan=i64,plan=Ptr[i64]
+copied:kernel:SIZE,out=Header,a=Header,plan=Ptr[i64]
+disjoint:inline:
+in_memory:inline:
+in_order_along:kernel:MOST,a=Header,axis=i64,descending=i64,plan=Ptr[i64]
+in_rows:kernel:MOST,a=Header,plan=Ptr[i64]
+infer_first_indices:kernel:LONGEST,DEEPEST,MOST,FEW,a=Header,axis=i64,keep=i64,plan=Ptr[i64]
+joined:kernel:STACK,items=Header,axis=i64,plan=Ptr[i64]
+largest_few:kernel:MOST,a=Header,k=i64,axis=i64,most=i64,ordered=i64,plan=Ptr[i64]
+like:inline:
+listed:inline:
+reduced:inline:
+reduction:kernel:LONGEST,DEEPEST,MOST,a=Header,axis=i64,keep=i64,plan=Ptr[i64]
+rolled:kernel:a=Header,shift=i64,axis=i64,plan=Ptr[i64]
+rows_only:kernel:a=Header,axis=i64,keep=i64,plan=Ptr[i64]
+scanned:kernel:a=Header,axis=i64,plan=Ptr[i64]
+searched:kernel:seq=Header,a=Header,plan=Ptr[i64]
+softmaxed:kernel:FEW,SHORT,a=Header,axis=i64,plan=Ptr[i64]
+triangular:kernel:a=Header,diagonal=i64,plan=Ptr[i64]
+variance:kernel:LONGEST,DEEPEST,a=Header,axis=i64,keep=i64,correction=i64,plan=Ptr[i64]
+without:inline:""",
+    "shared_rows": """
+added:kernel:T,ROWS,OWN,items=Header,factor=T,n=i64
+written:kernel:T,items=Header,kind=Header,dtype=Header,factor=T,refused=Ptr[i64],n=i64""",
+    "small_product": """
+ELEMENTS:constant:4
+MOST:constant:8192
+ROWS:constant:1
+SIDE:constant:4
+accumulate:kernel:N,input=Ptr[E],a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64,s0=i64,s1=i64,s2=i64,beta=N,alpha=N
+finished:inline:
+infer:inline:
+infer_accumulate:kernel:E,N,input=Header,a=Header,b=Header,beta=N,alpha=N,plan=Ptr[i64]
+infer_linear:kernel:E,a=Header,weight=Header,bias=Header,plan=Ptr[i64]
+infer_product:kernel:E,A,B,a=Header,b=Header,plan=Ptr[i64]
+infer_turned:kernel:E,a=Header,weight=Header,bias=i64,plan=Ptr[i64]
+linear:kernel:a=Ptr[E],b=Ptr[E],row=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64
+multiply:inline:
+product:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],batch=i64,m=i64,k=i64,n=i64,a0=i64,a1=i64,a2=i64,b0=i64,b1=i64,b2=i64,how=i64""",
+    "softmax": """
+FEW:constant:4
+SHORT:constant:2048
+SIDE:constant:4
+columns_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64
+columns_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],outer=i64,n=i64,inner=i64
+few_softmax:kernel:LOG,N,x=Ptr[T],out=Ptr[T],rows=i64
+rows_log_sum:kernel:x=Ptr[T],out=Ptr[T],rows=i64,n=i64
+rows_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64
+rows_softmax_backward:kernel:LOG,g=Ptr[T],y=Ptr[T],out=Ptr[T],rows=i64,n=i64
+short_softmax:kernel:LOG,x=Ptr[T],out=Ptr[T],rows=i64,n=i64""",
+    "sort": """
+COMMONEST:constant:-3
+DIGIT:constant:11
+MEDIAN:constant:-1
+PLACE:constant:4294967295
+SEARCHES:constant:8
+SHORT:constant:2048
+SIDE:constant:4
+STRETCH:constant:8192
+among:kernel:INVERT,x=Ptr[T],tests=Ptr[T],out=Ptr[b1],n=i64,k=i64
+by_digits:kernel:keys=Ptr[u64],other=Ptr[u64],rows=i64,n=i64,shift=i64,passes=i64
+chosen_of_many:kernel:x=Ptr[T],keys=Ptr[K],words=Ptr[u64],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64
+chosen_rows:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64,k=i64
+commonest:inline:
+keys_of:inline:
+like:inline:
+order_within_prefixes:kernel:DOWN,x=Ptr[T],keys=Ptr[u64],bad=Ptr[i64],rows=i64,n=i64,shift=i64,far=i64
+ordered:routine:
+packed:kernel:DOWN,x=Ptr[T],out=Ptr[u64],rows=i64,n=i64,least=i64,shift=i64,cut=i64
+runs_counted:kernel:x=Ptr[T],found=Ptr[i64],n=i64
+runs_placed:kernel:INDICES,LENGTHS,x=Ptr[T],order=Ptr[i64],before=Ptr[i64],values=Ptr[T],starts=Ptr[i64],inverse=Ptr[i64],n=i64
+search:kernel:RIGHT,seq=Ptr[T],x=Ptr[T],out=Ptr[R],wrong=Ptr[i64],rows=i64,n=i64,m=i64,step=i64
+sorted_rows:kernel:x=Ptr[T],out=Ptr[T],indices=Ptr[i64],outer=i64,n=i64,inner=i64,flip=i64
+unpacked:kernel:x=Ptr[T],keys=Ptr[u64],out=Ptr[T],indices=Ptr[i64],rows=i64,n=i64,k=i64,mask=u64""",
+    "spans": """
+averages:kernel:LAST,x=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64]
+averages_gradient:kernel:g=Ptr[T],out=Ptr[T],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],deep=Ptr[i64],down=Ptr[i64],across=Ptr[i64]
+better:inline:
+fractional_spans:kernel:samples=Ptr[T],out=Ptr[i64],wrong=Ptr[i64],planes=i64,columns=i64,column=i64,size=i64,k=i64,m=i64
+maxima:kernel:LAST,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],planes=i64,C=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,zs=Ptr[i64],ys=Ptr[i64],xs=Ptr[i64],apart=i64
+rounded:inline:
+span:inline:
+spread:inline:""",
+    "special": """
+constant:inline:
+digamma:inline:
+entropy:inline:
+erfinv:inline:
+erfinv_centre:inline:
+erfinv_ends:inline:
+erfinv_kind:inline:
+erfinv_known:inline:
+lgamma:inline:
+log_ndtr:inline:
+mvlgamma:inline:
+ndtr:inline:
+ndtri:inline:
+ndtri_centre:inline:
+ndtri_ends:inline:
+ndtri_kind:inline:
+ndtri_known:inline:
+polygamma:inline:
+reflected:inline:
+sine:inline:
+trigamma:inline:
+xlog1py:inline:
+zeta_above:inline:
+zeta_below:inline:
+zeta_kind:inline:
+zeta_known:inline:""",
+    "tiles": """
+ARCH_PRCTL:constant:158
+DEEP:constant:16
+REQUEST:constant:4131
+SIDE:constant:32
+TILE_DATA:constant:18
+multiply:inline:""",
+    "trigonometry": """
+cos:inline:
+sin:inline:
+sine_and_cosine:inline:
+tan:inline:""",
+    "ufunc_entry": """
+ARRAY:constant:1
+CALL_LOOP:constant:1
+CALL_STOPPED:constant:3
+COMPILE:constant:6
+DATA:constant:1
+DTYPE:constant:0
+DTYPE_WORDS:constant:5
+FIRST:constant:7
+FLOAT:constant:3
+GRAIN:constant:16384
+INT:constant:4
+LEAST:constant:5
+LOOP:constant:0
+NEW:constant:2
+OPERANDS:constant:2
+OPERANDS_MOST:constant:8
+OURS:constant:4
+RESULT:constant:2
+STOPPED:constant:7
+call_of_two:entry:self=Ptr[i64],args=Ptr[i64],given=i64,keywords=i64
+compiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]
+shared_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]
+uncompiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]""",
+    "unchanged": """
+FIRST:constant:3
+WORDS:constant:0
+holds:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+spread:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
+table_of:inline:""",
+    "update": """
+GRAIN:constant:16384
+lengths:kernel:T,items=Header,kind=Header,dtype=Header,parts=Ptr[R],out=Ptr[R],n=i64
+plain:inline:
+update:kernel:RULE,T,items=Header,kind=Header,dtype=Header,constants=Ptr[C],refused=Ptr[i64],n=i64""",
+    "winograd": """
+AHEAD:constant:8
+GAP:constant:16
+ROOM:constant:491520
+add_products:routine:
+convolve:kernel:S,FUSED,ROWS,LAST,x=Ptr[T],u=Ptr[T],bias=Ptr[T],y=Ptr[T],wrong=Ptr[T],plan=Ptr[i64]
+convolve_weight:kernel:S,LAST,x=Ptr[T],g=Ptr[T],y=Ptr[T],parts=Ptr[T],wrong=Ptr[T],plan=Ptr[i64]
+multiply:routine:
+squared:inline:
+tile:routine:
+transform:routine:
+transform_windows:kernel:S,ROWS,LAST,w=Ptr[T],u=Ptr[T],plan=Ptr[i64]
+windows:routine:""",
 }

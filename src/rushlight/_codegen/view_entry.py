@@ -46,7 +46,7 @@ PLAN = STRIDES + DIMS
 EDGE = 1 << 30  # sizes, strides and places from here on are left to the function behind
 # What an entry is bound to: what others are, and in the place of COMPILE the function behind the entry; types,
 # an object, a function of NumPy's.
-TUPLE, SIZE, SLICE, ELLIPSIS, SET_BASE = range(FIXED, FIXED + 5)
+TUPLE, SLICE, ELLIPSIS, SIZE, SET_BASE = range(FIXED, FIXED + 5)
 
 
 @inline
@@ -126,7 +126,7 @@ def view(infer: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         ):
             return function
         native.keep(function)
-        table = table_of(function, *map(id, (tuple, Size, slice, Ellipsis)), abi.set_base())
+        table = table_of(function, *map(id, (tuple, slice, Ellipsis, Size)), abi.set_base())
         return builtin(function.__name__, viewed.address(INFER=infer), table, keywords=True)
 
     return decorated
@@ -306,6 +306,15 @@ def reshaped(a, objects, count, table, plan):
 
 
 @inline
+def step_of_new(a, k):
+    """The stride in bytes of a dimension of one element that is put before the k-th of an array, or behind the last."""
+    step = word(a[abi.DTYPE], abi.ITEMSIZE)
+    if k < shape_inference.dims_of(a):
+        step = shape_inference.shape_of(a)[k] * shape_inference.strides_of(a)[k]
+    return step
+
+
+@inline
 def unsqueezed(a, objects, count, table, plan):
     """`unsqueeze(a, dim)`."""
     fits, dim = number(objects[0], table)
@@ -316,11 +325,8 @@ def unsqueezed(a, objects, count, table, plan):
             to = k + 1 if k >= d else k + 0
             plan[SHAPE + to] = shape_inference.shape_of(a)[k]
             plan[STRIDES + to] = shape_inference.strides_of(a)[k]
-        step = word(a[abi.DTYPE], abi.ITEMSIZE)
-        if d < nd:
-            step = shape_inference.shape_of(a)[d] * shape_inference.strides_of(a)[d]
         plan[SHAPE + d] = 1
-        plan[STRIDES + d] = step
+        plan[STRIDES + d] = step_of_new(a, d)
         plan[NDIM] = nd + 1
         plan[FITS] = 1
 
@@ -337,25 +343,53 @@ def end_of(o, table, n, default):
 
 
 @inline
-def indexed(a, objects, count, table, plan):
-    """`basic_index(a, index)`."""
-    items, n = objects + 0, i64(1)
-    if word(objects[0], abi.TYPE) == table[TUPLE]:
-        n = word(objects[0], abi.TUPLE_SIZE)
-        items = bits(objects[0], Ptr[i64]) + abi.TUPLE_ITEMS
-    nd = shape_inference.dims_of(a)
-    taken, dots, news, fits = i64(0), i64(0), i64(0), count == 1
+def slice_of(o, size, table):
+    """(whether a slice has ints of 64 bits, where it begins, how many elements it has, its step)."""
+    fits, start = end_of(word(o, abi.SLICE_START), table, size, i64(0))
+    ends, stop = end_of(word(o, abi.SLICE_STOP), table, size, size)
+    steps, step = b1(1), i64(1)
+    if word(o, abi.SLICE_STEP) != table[NOTHING]:
+        steps, step = number(word(o, abi.SLICE_STEP), table)
+    fits = fits & ends & steps & (step > 0) & (step < 1 << 31)
+    length = i64(0)
+    if fits:
+        length = max((stop - start + (step - 1)) // step, i64(0))
+    return fits, start, length, step
+
+
+@inline
+def items_of(index, table):
+    """(where the items of an index are, how many there are): those of a tuple, or the index itself."""
+    items, n = index + 0, i64(1)
+    if word(index[0], abi.TYPE) == table[TUPLE]:
+        items = bits(index[0], Ptr[i64]) + abi.TUPLE_ITEMS
+        n = word(index[0], abi.TUPLE_SIZE)
+    return items, n
+
+
+@inline
+def basic_items(items, n, table):
+    """How many items of an index are (ints and slices, `...`, None, others)."""
+    sizes, dots, news = i64(0), i64(0), i64(0)
     for k in range(n):
         o = items[k]
         kind = word(o, abi.TYPE)
         if (kind == table[INT]) | (kind == table[SLICE]):
-            taken = taken + 1
+            sizes = sizes + 1
         elif o == table[ELLIPSIS]:
             dots = dots + 1
         elif o == table[NOTHING]:
             news = news + 1
-        else:
-            fits = b1(0)
+    return sizes, dots, news, n - sizes - dots - news
+
+
+@inline
+def indexed(a, objects, count, table, plan):
+    """`basic_index(a, index)`."""
+    items, n = items_of(objects, table)
+    nd = shape_inference.dims_of(a)
+    taken, dots, news, others = basic_items(items, n, table)
+    fits = (count == 1) & (others == 0)
     if fits & (taken <= nd) & (dots <= 1) & (nd + news <= DIMS):
         shape, strides = shape_inference.shape_of(a), shape_inference.strides_of(a)
         p, r, offset = i64(0), i64(0), i64(0)
@@ -363,11 +397,8 @@ def indexed(a, objects, count, table, plan):
             o = items[k]
             kind = word(o, abi.TYPE)
             if o == table[NOTHING]:
-                step = word(a[abi.DTYPE], abi.ITEMSIZE)
-                if p < nd:
-                    step = shape[p] * strides[p]
                 plan[SHAPE + r] = 1
-                plan[STRIDES + r] = step
+                plan[STRIDES + r] = step_of_new(a, p)
                 r = r + 1
             elif o == table[ELLIPSIS]:
                 for _ in range(nd - taken):
@@ -382,19 +413,11 @@ def indexed(a, objects, count, table, plan):
                 offset = offset + at * strides[p]
                 p = p + 1
             else:
-                size = shape[p]
-                first, start = end_of(word(o, abi.SLICE_START), table, size, i64(0))
-                second, stop = end_of(word(o, abi.SLICE_STOP), table, size, size)
-                third, step = b1(1), i64(1)
-                if word(o, abi.SLICE_STEP) != table[NOTHING]:
-                    third, step = number(word(o, abi.SLICE_STEP), table)
-                third = third & (step > 0) & (step < 1 << 31)
-                fits = fits & first & second & third
-                if third:
-                    length = max((stop - start + (step - 1)) // step, i64(0))
-                    plan[SHAPE + r] = length
-                    plan[STRIDES + r] = strides[p] * step
-                    offset = offset + start * strides[p]
+                fine, start, length, step = slice_of(o, shape[p], table)
+                fits = fits & fine
+                plan[SHAPE + r] = length
+                plan[STRIDES + r] = strides[p] * step
+                offset = offset + start * strides[p]
                 p = p + 1
                 r = r + 1
         for k in range(p, nd):

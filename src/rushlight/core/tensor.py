@@ -594,6 +594,6 @@ def _bump(t: Tensor) -> None:
         version_of(t).n += 1
 
 
-devices.TENSORS.append(Tensor)
+devices.tensor_class = Tensor
 _plain_classes: set[type] = {Tensor}  # and subclasses whose results are plain tensors
 __all__ = ["INFERENCE_VIEW", "Tensor"]

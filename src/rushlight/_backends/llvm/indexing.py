@@ -123,7 +123,7 @@ class AtIndex(Binding):
     """The native entry for any index."""
 
     def bind(self, reference: Callable) -> Callable:
-        return index_entry.bind(devices.TENSORS[0])
+        return index_entry.bind(devices.tensor_class)
 
 
 at_index = implements("at_index")(AtIndex())

@@ -2,8 +2,8 @@
 
 Their files are read when one of their functions is compiled: who runs machine code that stands on disk needs only
 its name, and the types of its parameters. So `from rushlight._codegen.kernels import math` gives a `File`, and
-`math.exp` a function of which no more is known; whole numbers are known, too (`kernel_index.py`). All else that is asked
-of a file imports it.
+`math.exp` a function of which no more is known; whole numbers are known, too. `kernel_index.py` lists the names that
+files elsewhere use; to ask a file for another one imports it.
 """
 
 from __future__ import annotations

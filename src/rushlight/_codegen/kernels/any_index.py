@@ -43,7 +43,6 @@ from rushlight._codegen.language import call as call_address
 from rushlight._codegen.native_entry import (
     ARRAY,
     COMPILE,
-    FIXED,
     INT,
     LONG,
     NEW,
@@ -62,12 +61,21 @@ from rushlight._codegen.python_api import (
 )
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, b1, i32, i64, u8, u64
-from rushlight._codegen.view_entry import end_of, number, word
+from rushlight._codegen.view_entry import (
+    ELLIPSIS,
+    SLICE,
+    basic_items,
+    items_of,
+    number,
+    slice_of,
+    step_of_new,
+    word,
+)
 
-# What the entry is bound to, behind what others are: classes, objects, dtypes, where a tensor has its array; then the
+# What the entry is bound to, behind what those of views are: the class of tensors, where they have their array, dtypes; then the
 # moves (0 before they are compiled): reads and writes of 1, 2, 4 and 8 bytes, sums of each of ADDED dtypes, these dtypes.
-TUPLE, SLICE, ELLIPSIS, TENSOR, ARRAY_AT, LONGS, INTS, TRUTHS = range(FIXED, FIXED + 8)
-MOVES = FIXED + 8
+TENSOR, ARRAY_AT, LONGS, INTS, TRUTHS = range(ELLIPSIS + 1, ELLIPSIS + 6)
+MOVES = TRUTHS + 1
 UNITS, ADDED = 4, 4
 READS, WRITES, SUMS = 0, UNITS, 2 * UNITS
 DTYPES = MOVES + SUMS + ADDED
@@ -131,29 +139,19 @@ def true_in(b: Header):
 @inline
 def look_over(items, n, nd, table, plan):
     """(whether the entry knows all items of an index, how many dimensions of an array they stand for)."""
-    taken, dots, news, found, fits = i64(0), i64(0), i64(0), i64(0), n <= DIMS
+    taken, dots, news, others = basic_items(items, n, table)
+    arrays = i64(0)
     plan[GIVEN] = 0
     for k in range(n):
-        o = items[k]
-        kind = word(o, abi.TYPE)
-        if (kind == table[INT]) | (kind == table[SLICE]):
-            taken = taken + 1
-        elif o == table[ELLIPSIS]:
-            dots = dots + 1
-        elif o == table[NOTHING]:
-            news = news + 1
-        else:
-            held = indices_in(o, table)
-            if held == 0:
-                fits = b1(0)
-            else:
-                found = found + 1
-                if kind == table[TENSOR]:
-                    plan[GIVEN] = 1
-                masks = word(held, abi.DTYPE) == table[TRUTHS]
-                taken = taken + (dims_of(bits(held, Header)) if masks else i64(1))
-    known = (found > 0) & (taken <= nd) & (dots <= 1) & (found <= MOST) & (nd + news <= DIMS)
-    return fits & known, taken
+        held = indices_in(items[k], table)
+        if held != 0:
+            arrays = arrays + 1
+            if word(items[k], abi.TYPE) == table[TENSOR]:
+                plan[GIVEN] = 1
+            masks = word(held, abi.DTYPE) == table[TRUTHS]
+            taken = taken + (dims_of(bits(held, Header)) if masks else i64(1))
+    known = (n <= DIMS) & (arrays == others) & (arrays > 0) & (arrays <= MOST)
+    return known & (taken <= nd) & (dots <= 1) & (nd + news <= DIMS), taken
 
 
 @inline
@@ -178,21 +176,6 @@ def int_at(o, size, table):
             at = i64(bits(b[abi.DATA], Ptr[i32])[0])
     at = at + size if at < 0 else at
     return fits & (at >= 0) & (at < size), at
-
-
-@inline
-def slice_of(o, size, table):
-    """(whether a slice has ints of 64 bits, where it begins, how many elements it has, its step)."""
-    fits, start = end_of(word(o, abi.SLICE_START), table, size, i64(0))
-    ends, stop = end_of(word(o, abi.SLICE_STOP), table, size, size)
-    steps, step = b1(1), i64(1)
-    if word(o, abi.SLICE_STEP) != table[NOTHING]:
-        steps, step = number(word(o, abi.SLICE_STEP), table)
-    fits = fits & ends & steps & (step > 0) & (step < 1 << 31)
-    length = i64(0)
-    if fits:
-        length = max((stop - start + (step - 1)) // step, i64(0))
-    return fits, start, length, step
 
 
 @inline
@@ -231,10 +214,7 @@ def read_index(a: Header, items: Ptr[i64], n: i64, table: Ptr[i64], plan: Ptr[i6
             o = items[k]
             kind, left = word(o, abi.TYPE), i64(0)
             if o == table[NOTHING]:
-                step = word(a[abi.DTYPE], abi.ITEMSIZE)
-                if p < nd:
-                    step = shape[p] * strides[p]
-                seen(plan, r, i64(1), step, i64(-1))
+                seen(plan, r, i64(1), step_of_new(a, p), i64(-1))
                 r = r + 1
             elif o == table[ELLIPSIS]:
                 left = nd - taken
@@ -399,10 +379,8 @@ def run(a, item, other, places, at, plan, table):
 @inline
 def planned(a, objects, count, plan, table):
     """Whether the entry can carry out a call, whose plan it writes."""
-    n, items, item = i64(1), objects + 1, word(a[abi.DTYPE], abi.ITEMSIZE)
-    if word(objects[1], abi.TYPE) == table[TUPLE]:
-        n = word(objects[1], abi.TUPLE_SIZE)
-        items = bits(objects[1], Ptr[i64]) + abi.TUPLE_ITEMS
+    items, n = items_of(objects + 1, table)
+    item = word(a[abi.DTYPE], abi.ITEMSIZE)
     plan[FIRST] = -1
     fits = read_index(a, items, n, table, plan)
     if fits:
