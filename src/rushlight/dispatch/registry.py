@@ -184,8 +184,7 @@ def parameters(function: Callable) -> tuple[str, ...]:
 
 
 def on_copy(write: Callable, order: str) -> Callable:
-    """The forward that runs `write(xp, array, ...)` on a copy of the array: row-major ("C"), in the array's own order
-    ("K"), or row-major of the shape that it and the next argument broadcast to ("B")."""
+    """The forward that writes to a copy of the array: row-major ("C"; "B": broadcast with the next argument), or as it lies."""
 
     def forward(xp: Any, a: Any, *args: Any, **options: Any) -> Any:
         if order == "B" and args[0].shape != a.shape:
@@ -197,9 +196,7 @@ def on_copy(write: Callable, order: str) -> Callable:
     return update_wrapper(forward, write)
 
 
-SCALARS = frozenset(
-    {"int", "float", "bool", "Number"}
-)  # annotations of parameters that are numbers
+SCALARS = frozenset("int float bool Number".split())  # annotations of parameters that are numbers
 
 
 class Op:
@@ -273,8 +270,7 @@ class Op:
         self.rule_all: Rule | None = None
         # the operator that is recorded of the in-place form, where results of this one have no gradients: `lt_`
         self.recorded_in_place: Op | None = None
-        # The declared function overwrites a part of its first array. Out of place it runs on a copy, which lies
-        # as `writes` says, see `on_copy`.
+        # The declared function overwrites a part of its first array; see `on_copy`.
         self.write, self.copy_order = declared if writes else None, writes
         if writes:
             self.has_inplace = self.is_method
