@@ -20,6 +20,7 @@ planned:inline:
 run:inline:
 seen:inline:""",
     "arithmetic": """
+absolute_half:inline:
 angle:inline:
 arctanh:inline:
 clip_by:inline:
@@ -52,6 +53,7 @@ logit:inline:
 logit_gradient:inline:
 maximum:inline:
 minimum:inline:
+negative_half:inline:
 nextafter:inline:
 power:inline:
 power_whole:inline:

@@ -70,6 +70,10 @@ ROWS = (
 )
 
 
+# A sign is a bit: nothing to compute, nor to round.
+HALVES = {"negative": arithmetic.negative_half, "absolute": arithmetic.absolute_half}
+
+
 def address(function: Any, inputs: tuple[Type, ...], output: Type, grain: int) -> Callable[[], int]:
     known = {"F": function, "TYPES": inputs, "B": output, "NUMBERS": 0, "GRAIN": grain}
     return partial(kernels.loop.address, **known)
@@ -100,10 +104,8 @@ def loops(name: str) -> dict[str, CompiledLoop]:
         t = NUMBERS[LETTERS[c]]
         known = {"F": function(name), "T": t, "N": 1, "NUMBERS": 0, "L": 32 if t.size == 2 else 16}
         found[f"{c}->{c}"] = CompiledLoop(partial(kernels.loop_of_vectors.address, **known))
-    for c in "eE" if name in ("negative", "absolute") else "":
-        # A sign is a bit: nothing to compute, nor to round.
-        f = getattr(arithmetic, name + "_half")
-        known = {"F": f, "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
+    for c in "eE" if name in HALVES else "":
+        known = {"F": HALVES[name], "TYPES": (u16,), "B": u16, "NUMBERS": 0, "GRAIN": CHEAP}
         found[f"{c}->{c}"] = CompiledLoop(partial(kernels.loop.address, **known))
     return found
 

@@ -54,11 +54,7 @@ class Categorical(ProbsOrLogits, Distribution):
 
     mode = property(lambda self: self.probs.argmax(dim=-1))
 
-    @property
-    def variance(self) -> Tensor:
-        return rushlight.full(
-            self._extended_shape(), math.nan, dtype=self.probs.dtype, device=self.probs.device
-        )
+    variance = mean
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         sample_shape = rushlight.Size(sample_shape)

@@ -342,10 +342,14 @@ def _less(a: np.ndarray, axis: Any) -> tuple:
 # -- order statistics ------------------------------------------------------------------------------
 
 
-def pick(a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray) -> tuple[Any, Any]:
-    """(values, indices) for `index`, which has size 1 along `axis` (None: `a` is 0-d)."""
+def pick(
+    a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray | None
+) -> tuple[Any, Any]:
+    """(values, indices) for `index`, which has size 1 along `axis` (None: `a` is 0-d). Without `index` it is 0."""
     if axis is None:
         return a.copy(), np.zeros((), np.int64)
+    if index is None:
+        index = np.zeros(kept(a, axis), np.int64)
     values = np.take_along_axis(a, index, axis)
     if not keepdims:
         values, index = values.squeeze(axis), index.squeeze(axis)
@@ -355,8 +359,7 @@ def pick(a: np.ndarray, axis: int | None, keepdims: bool, index: np.ndarray) -> 
 def kthvalue(a: np.ndarray, axis: int | None, keepdims: bool, k: int) -> tuple[Any, Any]:
     """(the k-th smallest, counted from 0, and where it is); nan is largest."""
     if axis is None or not a.size:
-        index = np.zeros(() if axis is None else kept(a, axis), np.int64)
-        return pick(a, axis, keepdims, index)
+        return pick(a, axis, keepdims, None)
     x = np.moveaxis(exact(a), axis, -1)
     index = np.argsort(x, -1, kind="stable")[..., k : k + 1].copy()
     choice = selection.same(x, np.take_along_axis(x, index, -1)).sum(-1) > 1
@@ -371,8 +374,7 @@ def median_with_index(
 ) -> tuple[Any, Any]:
     """(the lower median, where the first is): the first nan if there is one, or of the others (`skip_nan`)."""
     if axis is None or not a.size:
-        index = np.zeros(() if axis is None else kept(a, axis), np.int64)
-        return pick(a, axis, keepdims, index)
+        return pick(a, axis, keepdims, None)
     n, x = a.shape[axis], exact(a)
     numbers = n if a.dtype.kind in "iub" else n - np.isnan(x).sum(axis, keepdims=True)
     k = np.broadcast_to(np.maximum(numbers - 1, 0) // 2, kept(a, axis))
@@ -402,8 +404,7 @@ def median(a: np.ndarray, skip_nan: bool) -> Any:
 def mode(a: np.ndarray, axis: int | None, keepdims: bool) -> tuple[Any, Any]:
     """(the commonest value, where it is): of several the smallest; see Note [Which of equal elements]."""
     if axis is None or not a.size:
-        index = np.zeros(() if axis is None else kept(a, axis), np.int64)
-        return pick(a, axis, keepdims, index)
+        return pick(a, axis, keepdims, None)
     x = np.moveaxis(exact(a), axis, -1)
     order = np.argsort(x, -1, kind="stable")
     s = np.take_along_axis(x, order, -1)

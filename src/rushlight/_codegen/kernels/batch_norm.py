@@ -120,6 +120,18 @@ def scaled(x, by, to):
     return x * by + to
 
 
+@inline
+def given_scale(WEIGHT, BIAS, weight, bias, mean, var, k, eps, R):
+    """(a, b) of a * x + b, which normalises channel k by its mean and variance."""
+    a = 1 / sqrt(R(var[k]) + R(eps))
+    if WEIGHT:
+        a = a * R(weight[k])
+    b = -R(mean[k]) * a
+    if BIAS:
+        b = b + R(bias[k])
+    return a, b
+
+
 @kernel
 def planes_scale(
     WEIGHT, BIAS, x: Ptr[T], weight: Ptr[W], bias: Ptr[W], mean: Ptr[S], var: Ptr[S], y: Ptr[T],
@@ -130,12 +142,7 @@ def planes_scale(
     for lo, hi in parallel(n * channels, rows_of(size)):
         for r in range(lo, hi):
             k = r % channels
-            a = 1 / sqrt(R(var[k]) + R(eps))
-            if WEIGHT:
-                a = a * R(weight[k])
-            b = -R(mean[k]) * a
-            if BIAS:
-                b = b + R(bias[k])
+            a, b = given_scale(WEIGHT, BIAS, weight, bias, mean, var, k, eps, R)
             p, q = x + r * size, y + r * size
             for i in lanes(0, size):
                 q[i] = p[i] * a + b
@@ -282,14 +289,7 @@ def rows_scale(
     """As rows_norm, by mean and variance that are given. `parts`: two rows."""
     scale, shift = parts, parts + channels
     for j in lanes(0, channels):
-        a = 1 / sqrt(R(var[j]) + R(eps))
-        if WEIGHT:
-            a = a * R(weight[j])
-        b = -R(mean[j]) * a
-        if BIAS:
-            b = b + R(bias[j])
-        scale[j] = a
-        shift[j] = b
+        scale[j], shift[j] = given_scale(WEIGHT, BIAS, weight, bias, mean, var, j, eps, R)
     for lo, hi in parallel(rows, rows_of(channels)):
         for r in range(lo, hi):
             p, q = x + r * channels, y + r * channels

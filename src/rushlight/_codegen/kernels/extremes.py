@@ -206,24 +206,24 @@ def extreme_parts(SMALL, x: Ptr[T], out: Ptr[T], outer: i64, n: i64):
     out[0] = T.loaded(extreme_of(found, (n + (PART - 1)) // PART, SMALL, T))
 
 
-@kernel
-def argument_parts(SMALL, x: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
+@inline
+def found_in_parts(SMALL, x, n, T):
+    """(the extreme of a row, where it is), of parts that threads share."""
     found = array(T, PARTS)
     for lo, hi in parallel(n, PART):
         found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
     parts = (n + (PART - 1)) // PART
     best = extreme_of(found, parts, SMALL, T)
     start = index_of(found, parts, best, T) * PART
-    indices[0] = start + index_of(x + start, min(n - start, i64(PART)), best, T)
+    return best, start + index_of(x + start, min(n - start, i64(PART)), best, T)
+
+
+@kernel
+def argument_parts(SMALL, x: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
+    _, indices[0] = found_in_parts(SMALL, x, n, T)
 
 
 @kernel
 def both_parts(SMALL, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
-    found = array(T, PARTS)
-    for lo, hi in parallel(n, PART):
-        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
-    parts = (n + (PART - 1)) // PART
-    best = extreme_of(found, parts, SMALL, T)
-    start = index_of(found, parts, best, T) * PART
+    best, indices[0] = found_in_parts(SMALL, x, n, T)
     out[0] = T.loaded(best)
-    indices[0] = start + index_of(x + start, min(n - start, i64(PART)), best, T)

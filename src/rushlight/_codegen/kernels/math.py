@@ -256,8 +256,13 @@ def exp(x):
     c = most if c > most else c
     n, f = reduced(c)
     p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, degree(T, 4, 9)))
-    y = fma(p * f, f, f) + 1
-    half = n >> 1  # in two steps, so that results below the normal numbers come out right
+    return scaled_by_two(fma(p * f, f, f) + 1, n, T)
+
+
+@inline
+def scaled_by_two(y, n, T):
+    """y * 2**n in two steps, so that results below the normal numbers come out right."""
+    half = n >> 1
     return y * power_of_two(half, T) * power_of_two(n - half, T)
 
 
@@ -273,9 +278,7 @@ def exp2(x):
     I = i32 if T is f32 else i64
     n = bits(t, I) - (0x4B400000 if T is f32 else 0x4338000000000000)
     p = horner(f, polynomial(_exp_rest, -HALF_LN2, HALF_LN2, degree(T, 4, 9)))
-    y = fma(p * f, f, f) + 1
-    half = n >> 1
-    return y * power_of_two(half, T) * power_of_two(n - half, T)
+    return scaled_by_two(fma(p * f, f, f) + 1, n, T)
 
 
 @inline
@@ -530,16 +533,25 @@ def exp_of_half(degree: int, factor: Decimal) -> tuple[float, ...]:
         return polynomial(lambda x: factor * (x / -2).exp(), -ln2, ln2, degree)
 
 
+BEYOND = {f32: 10.2, f64: 27.3}  # erfc is 0 from here on
+
+
+@inline
+def scaled_tail(a):
+    """(min(a, BEYOND), exp(a**2) * erfc(a) there) for a >= 0."""
+    T = typeof(a)
+    c = BEYOND[T] if a > BEYOND[T] else a
+    h = c * float(-Decimal(2).sqrt())
+    top, bottom, factor = wide_tail(T)
+    return c, monic(h, top) / monic(h, bottom) * float(2 * factor)
+
+
 @inline
 def erfc(x):
     """1 - erf(x), without cancellation; at most 7 ULP."""
     T = typeof(x)
-    most = 10.2 if T is f32 else 27.3  # erfc is 0 beyond
     a = abs(x)
-    c = most if a > most else a
-    h = c * float(-Decimal(2).sqrt())
-    top, bottom, factor = wide_tail(T)
-    r = monic(h, top) / monic(h, bottom) * float(2 * factor)
+    c, r = scaled_tail(a)
     z = c * c
     y = exp(-z) * r
     y = fma(-y, fma(c, c, -z), y)  # what was rounded off of z
@@ -553,12 +565,9 @@ def erfc(x):
 def erfcx(x):
     """exp(x**2) * erfc(x); about 10 ULP."""
     T = typeof(x)
-    most = 10.2 if T is f32 else 27.3
+    most = BEYOND[T]
     a = abs(x)
-    c = most if a > most else a
-    h = c * float(-Decimal(2).sqrt())
-    top, bottom, factor = wide_tail(T)
-    near = monic(h, top) / monic(h, bottom) * float(2 * factor)
+    _, near = scaled_tail(a)
     r = 1 / a
     z = r * r
     far = r * float(1 / _pi().sqrt()) * horner(z, (-29.53125, 6.5625, -1.875, 0.75, -0.5, 1))

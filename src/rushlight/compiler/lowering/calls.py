@@ -228,22 +228,22 @@ def taken_out(v: Any) -> Any:
     return v
 
 
-def filled(value: Any, of: Callable[[Node], Any]) -> Any:
-    """Nested arguments with the values of nodes in their places."""
+def filled(value: Any, of: Callable[[Node], Any], cast: Callable | None = None) -> Any:
+    """Nested arguments with the values of nodes in their places; `cast(value, dtype)` converts (None: `xp.cast`)."""
     kind = value.__class__
     if kind is Node:
         return of(value)
     if kind in LEAVES:
         return value
     if kind is Cast:
-        return xp.cast(of(value.node), value.dtype)
+        return (cast or xp.cast)(of(value.node), value.dtype)
     if kind in NESTED:
-        items = [filled(v, of) for v in value]
+        items = [filled(v, of, cast) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
-        return {k: filled(v, of) for k, v in value.items()}
+        return {k: filled(v, of, cast) for k, v in value.items()}
     if isinstance(value, slice):
-        return slice(*filled((value.start, value.stop, value.step), of))
+        return slice(*filled((value.start, value.stop, value.step), of, cast))
     return value
 
 
@@ -443,7 +443,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
     if inplace:
         made = Call(node, write, (first, *order), writes=first)
         alone = as_kernel_call(
-            Call(node, write, (), forward=lambda s, v: forward(s, *filled_for(s, order, v)))
+            Call(node, write, (), forward=lambda s, v: forward(s, *filled(order, v, s.cast)))
         )
         if alone.args and writes_over(op, alone, first):
             kernel = alone.function
@@ -470,7 +470,7 @@ def on_arrays(node: Node, op: registry.Op, inplace: bool, kept: bool) -> Call | 
         )
     # one with a `try` says itself what is wrong, and is more than its kernel
     elif not op.view and not (op.has_body and op.declared.__code__.co_exceptiontable):
-        made.forward = lambda space, value: forward(space, *filled_for(space, order, value))
+        made.forward = lambda space, value: forward(space, *filled(order, value, space.cast))
         if not inplace and (kept or not op.intermediates):
             return as_kernel_call(made)
     return made
@@ -483,14 +483,6 @@ def writes_over(op: registry.Op, call: Call, first: Any) -> bool:
     alike = all(isinstance(v, Node) and dtype_of(v) is d for v in arrays)
     name = call.function.__name__
     return alike and op.promote in ("same", "float") and hasattr(xp, name) and xp.takes_out(name)
-
-
-def filled_for(space: Any, args: tuple, value: Callable) -> list:
-    """Arguments for a space that stands for a back end: casts are its own."""
-    return [
-        space.cast(value(a.node), a.dtype) if isinstance(a, Cast) else filled(a, value)
-        for a in args
-    ]
 
 
 def is_pure(op: registry.Op) -> bool:

@@ -25,7 +25,6 @@ from rushlight._codegen.runtime import memory
 from rushlight.autograd.state import thread
 from rushlight.compiler.capture.guards import span
 from rushlight.compiler.lowering.calls import (
-    LEAVES,
     MAKERS,
     NESTED,
     SAME,
@@ -398,19 +397,7 @@ def attribute(graph: Graph, node: Node) -> Any:
 
 def renamed(value: Any, at: Callable[[Node], Node]) -> Any:
     """Nested arguments with nodes replaced."""
-    kind = value.__class__
-    if kind is Node:
-        return at(value)
-    if kind in LEAVES:
-        return value
-    if kind is Cast:
-        return Cast(at(value.node), value.dtype)
-    if kind in NESTED:
-        items = [renamed(v, at) for v in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    if isinstance(value, dict):
-        return {k: renamed(v, at) for k, v in value.items()}
-    return value
+    return filled(value, at, Cast)
 
 
 def call_key(call: Call) -> Any:

@@ -78,11 +78,7 @@ class VisionDataset(Dataset):
         return ""
 
     def _transformed(self, image: Any, target: Any) -> tuple[Any, Any]:
-        if self.transform is not None:
-            image = self.transform(image)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return image, target
+        return StandardTransform(self.transform, self.target_transform)(image, target)
 
 
 class SplitDataset(VisionDataset):
