@@ -207,11 +207,8 @@ def extreme_parts(SMALL, x: Ptr[T], out: Ptr[T], outer: i64, n: i64):
 
 
 @inline
-def found_in_parts(SMALL, x, n, T):
-    """(the extreme of a row, where it is), of parts that threads share."""
-    found = array(T, PARTS)
-    for lo, hi in parallel(n, PART):
-        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
+def first_of_parts(SMALL, x, found, n, T):
+    """(the extreme of a row, where it is), of those `found` in its parts."""
     parts = (n + (PART - 1)) // PART
     best = extreme_of(found, parts, SMALL, T)
     start = index_of(found, parts, best, T) * PART
@@ -220,10 +217,16 @@ def found_in_parts(SMALL, x, n, T):
 
 @kernel
 def argument_parts(SMALL, x: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
-    _, indices[0] = found_in_parts(SMALL, x, n, T)
+    found = array(T, PARTS)
+    for lo, hi in parallel(n, PART):
+        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
+    _, indices[0] = first_of_parts(SMALL, x, found, n, T)
 
 
 @kernel
 def both_parts(SMALL, x: Ptr[T], out: Ptr[T], indices: Ptr[i64], outer: i64, n: i64):
-    best, indices[0] = found_in_parts(SMALL, x, n, T)
+    found = array(T, PARTS)
+    for lo, hi in parallel(n, PART):
+        found[lo // PART] = T.loaded(extreme_of(x + lo, hi - lo, SMALL, T))
+    best, indices[0] = first_of_parts(SMALL, x, found, n, T)
     out[0] = T.loaded(best)
