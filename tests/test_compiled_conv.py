@@ -492,6 +492,21 @@ def test_pairs_of_bfloat16(of_default_sizes):
     assert chosen(line, BF16, layout=STRIDED)[0] == pairs
 
 
+@pytest.mark.skipif(
+    not product_sizes.tiles(), reason="the processor multiplies no bfloat16 in tiles"
+)
+def test_tiles_of_bfloat16(of_default_sizes):
+    tiles = "implicit_gemm_of_bfloat16_tiles"
+    for case in ("1x1 strided", "three dimensions", "uneven", "4x4 stride 2"):
+        for layout in (ROW_MAJOR, CHANNELS_LAST, STRIDED):
+            assert chosen(CASES[case], BF16, layout=layout) == (tiles,) * 3
+    assert chosen(CHOICES["resnet 3x3"][0], BF16) == (tiles,) * 3
+    assert chosen(CASES["1x1"], BF16) == ("pointwise_bfloat16",) * 3
+    assert chosen(CASES["depthwise"], BF16) == ("in_float32",) * 3
+    odd = (2, 5, 6, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 2)  # channels of a group make no pairs
+    assert tiles not in chosen(odd, BF16)[::2]
+
+
 def test_all_candidates_stand_in_the_table():
     names = [c.name for c in conv.TABLE]
     own = [c for c in conv.Candidate.__subclasses__() if c.__module__ == conv.__name__]

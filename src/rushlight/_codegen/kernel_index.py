@@ -75,6 +75,7 @@ to_u8:inline:
 trunc_divide:inline:
 xlogy:inline:""",
     "attention": """
+COLUMNS:constant:128
 FEW:constant:3
 QUERIES:constant:48
 ROWS:constant:96
@@ -244,6 +245,16 @@ direct_weight:kernel:R,V,KH,KW,S,D,x=Ptr[T],g=Ptr[T],y=Ptr[T],plan=Ptr[i64]
 tile:inline:""",
     "conv_small": """
 small:kernel:a=Ptr[E],b=Ptr[E],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64]""",
+    "conv_tiles": """
+COLUMNS:constant:128
+DEPTH:constant:512
+PLACES:constant:256
+SPAN:constant:8
+SUMMED:constant:512
+add_rows:routine:
+convolve:kernel:x=Ptr[i32],w=Ptr[i32],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64]
+convolve_weight:kernel:x=Ptr[i32],g=Ptr[i32],y=Ptr[E],parts=Ptr[f32],plan=Ptr[i64]
+panels:kernel:w=Ptr[i32],y=Ptr[i32],plan=Ptr[i64],L""",
     "copy": """
 HIGH:constant:32
 MOST:constant:64
@@ -276,6 +287,7 @@ rows_entropy:kernel:WEIGHT,SMOOTH,x=Ptr[T],target=Ptr[i64],weight=Ptr[T],losses=
 rows_entropy_alone:kernel:SMOOTH,x=Ptr[T],target=Ptr[i64],losses=Ptr[R],sums=Ptr[R],totals=Ptr[f64],rows=i64,n=i64,skip=i64,smoothing=f64
 rows_entropy_backward:kernel:WEIGHT,SMOOTH,g=Ptr[R],x=Ptr[T],target=Ptr[i64],weight=Ptr[T],sums=Ptr[R],out=Ptr[T],rows=i64,n=i64,skip=i64,smoothing=f64,divisor=Ptr[f64],step=i64""",
     "cross_products": """
+COLUMNS:constant:2
 GRAIN:constant:16384
 ROWS:constant:1
 cross_columns:kernel:a=Ptr[E],b=Ptr[E],out=Ptr[E],outer=i64,inner=i64
@@ -361,6 +373,7 @@ columns:inline:
 few_points:kernel:PARTS,x=Ptr[T],w=Ptr[T],out=Ptr[T],n0=i64,n1=i64,n2=i64,t0=i64,t1=i64,t2=i64,m=i64,s=i64,points=i64,step=i64,p=i64
 few_points_result:kernel:REAL,a=Header,w=Header,count=i64,n=i64,p=i64,plan=Ptr[i64]
 fft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],rows=i64,n=i64,sign=T,scale=T
+four:inline:
 irfft_rows:kernel:x=Ptr[T],out=Ptr[T],roots=Ptr[T],between=Ptr[T],order=Ptr[i64],halves=Ptr[T],rows=i64,n=i64,scale=T
 line:routine:
 pair:inline:
@@ -438,6 +451,7 @@ convert:kernel:a=Ptr[A],out=Ptr[B],n=i64
 cut:inline:
 finish:routine:
 joined:kernel:parts=Ptr[T],c=Ptr[T],n=i64,spans=i64
+pack_columns:routine:
 pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64
 product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64
 put:inline:
@@ -470,6 +484,7 @@ sums:routine:""",
 FAR:constant:1073741824
 WORK:constant:32768
 along:inline:
+brought:inline:
 far:inline:
 grid_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],x=Ptr[T],grid=Ptr[T],out=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64
 image_gradient:kernel:ND,MODE,PADDING,CORNERS,g=Ptr[T],grid=Ptr[T],gx=Ptr[T],N=i64,C=i64,D=i64,H=i64,W=i64,P=i64
@@ -508,6 +523,7 @@ upper_known:inline:
 upper_near:inline:""",
     "index": """
 AHEAD:constant:1024
+COLUMNS:constant:256
 GRAIN:constant:16384
 NEAR:constant:524288
 PLACES:constant:1024
@@ -671,6 +687,7 @@ sigmoid:inline:
 tanh:inline:""",
     "norm": """
 BLOCK:constant:8
+COLUMNS:constant:2048
 PARTS:constant:16
 PIECE:constant:16384
 SIDE:constant:4
@@ -741,6 +758,7 @@ inside:inline:
 larger:inline:
 largest:inline:
 max_windows:kernel:INDICES,KW,S,x=Ptr[T],out=Ptr[T],indices=Ptr[i64],planes=i64,D=i64,H=i64,W=i64,od=i64,oh=i64,ow=i64,kd=i64,kh=i64,kw=i64,sd=i64,sh=i64,sw=i64,pd=i64,ph=i64,pw=i64,dd=i64,dh=i64,dw=i64
+piece:inline:
 put:inline:
 put_at_indices:kernel:x=Ptr[T],indices=Ptr[i64],out=Ptr[T],wrong=Ptr[i64],planes=i64,count=i64,size=i64
 reach:inline:
@@ -857,6 +875,7 @@ rounded:inline:
 spaced:kernel:T,out=Ptr[T],n=i64,start=T,end=T
 spaced_halves:kernel:T,out=Ptr[T],n=i64,start=f64,end=f64""",
     "shape_inference": """
+COLUMNS:constant:2
 PARTS:constant:3
 ROWS:constant:1
 SHORT:constant:131072
@@ -888,6 +907,7 @@ without:inline:""",
 added:kernel:T,ROWS,OWN,items=Header,factor=T,n=i64
 written:kernel:T,items=Header,kind=Header,dtype=Header,factor=T,refused=Ptr[i64],n=i64""",
     "small_product": """
+COLUMNS:constant:3
 ELEMENTS:constant:4
 MOST:constant:8192
 ROWS:constant:1
@@ -979,7 +999,10 @@ DEEP:constant:16
 REQUEST:constant:4131
 SIDE:constant:32
 TILE_DATA:constant:18
-multiply:inline:""",
+accumulate:inline:
+clear:inline:
+multiply:inline:
+put:inline:""",
     "trigonometry": """
 cos:inline:
 sin:inline:

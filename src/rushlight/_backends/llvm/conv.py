@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight._backends.llvm import products, threshold, winograd
+from rushlight._backends.llvm import conv_tiles, products, threshold, winograd
 from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
 from rushlight._backends.llvm.conv_arrays import (
     Bias,
@@ -42,6 +42,12 @@ from rushlight._backends.llvm.conv_plans import (  # fmt: skip
     small_plan,
     transposed_plan,
     weight_plan,
+)
+from rushlight._backends.llvm.conv_problems import (
+    are_shapes_of_one,
+    is_pointwise,
+    is_row_major,
+    reads_inside,
 )
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
@@ -140,43 +146,9 @@ def framed(a: np.ndarray, frame: tuple, p: Problem) -> np.ndarray:
 # -- what problems have ----------------------------------------------------------------------------
 
 
-def are_shapes_of_one(p: Problem) -> bool:
-    """Whether the shapes go together."""
-    return (
-        len(p.y) <= 5
-        and p.x[0] == p.y[0]
-        and p.x[1] == p.w[1] * p.groups
-        and p.w[0] == p.y[1]
-        and p.w[0] % p.groups == 0
-        and min(p.x) > 0
-        and min(p.y) > 0
-        and min(p.w) > 0
-    )
-
-
 def fits(p: Problem) -> bool:
     """Whether the shapes go together and are large enough to pay."""
     return are_shapes_of_one(p) and prod(p.y) * prod(p.w[1:]) > SMALL
-
-
-def reads_inside(p: Problem) -> bool:
-    """Whether the windows of all outputs lie within the padded input."""
-    each = zip(p.sizes, p.kernel, p.out, p.stride, p.padding, p.dilation, strict=True)
-    return all((o - 1) * s + d * (k - 1) < n + 2 * q for n, k, o, s, q, d in each)
-
-
-def is_pointwise(p: Problem) -> bool:
-    """Whether each position is for itself: a product with the weight's matrix."""
-    return (
-        p.groups == prod(p.kernel) == max(p.stride) == 1
-        and not any(p.padding)
-        and (p.direction != "transposed" or p.sizes == p.out)
-    )
-
-
-def is_row_major(p: Problem) -> bool:
-    """Whether both arrays and the result are row-major."""
-    return not p.channels_last and p.layouts[:2] == (ROW_MAJOR, ROW_MAJOR)
 
 
 # -- the candidates --------------------------------------------------------------------------------
@@ -233,6 +205,26 @@ class Small(Candidate):
             a, b, zeros(1, p.dtype) if bias is None else np.ascontiguousarray(bias), result, plan
         )
         return result
+
+
+class Bfloat16Tiles(Candidate):
+    """`ImplicitGemm` of bfloat16 where the processor multiplies it in tiles of registers."""
+
+    name = "implicit_gemm_of_bfloat16_tiles"
+
+    @staticmethod
+    def applies(p: Problem) -> bool:
+        if p.dtype is not BF16 or not product_sizes.tiles() or not conv_tiles.fits(p):
+            return False
+        if FOREIGN in p.layouts or UNALIGNED in p.layouts:
+            return False
+        return following(InFloat32, in_float32(p)) not in (Reference, Depthwise)
+
+    @staticmethod
+    def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
+        if p.direction == "weight":
+            return conv_tiles.convolve_weight(a, b, p)
+        return conv_tiles.convolve(a, b, given(bias, p), p)
 
 
 class Bfloat16Pairs(Candidate):
@@ -578,6 +570,6 @@ def implicit_gemm(
 
 
 TABLE: tuple[type[Candidate], ...] = (
-    PointwiseBfloat16, Small, Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, WindowsAsColumns,
+    PointwiseBfloat16, Small, Bfloat16Tiles, Bfloat16Pairs, InFloat32, Reference, Pointwise, Winograd, FullWindow, WindowsAsColumns,
     DirectSmallChannels, Depthwise, RowMajorCopies, ImplicitGemm,
 )  # fmt: skip

@@ -306,17 +306,24 @@ def forward_plan(problem: Problem) -> tuple[tuple, np.ndarray]:
     return framed, np.array(plan + column, np.int64)
 
 
+def gradient_frame(problem: Problem) -> tuple[tuple, Ints]:
+    """`frame` of the padded g of a transposed convolution, and from where on g stands in it."""
+    p = problem
+    each = zip(p.kernel, p.stride, p.padding, p.dilation, strict=True)
+    low = tuple(max(0, d * (k - 1) // s - q // s) for k, s, q, d in each)
+    each = zip(p.sizes, p.stride, p.padding, low, strict=True)
+    wide = tuple((m - 1 + q) // s + 1 + at for m, s, q, at in each)
+    last = p.layouts[0] == CHANNELS_LAST
+    return frame(p.y, last, low, wide, sizes_of(of(p.dtype))["L"]), low
+
+
 @lru_cache(maxsize=256)
 def transposed_plan(problem: Problem) -> tuple[tuple, np.ndarray, np.ndarray]:
     """The frame of g, the plan of a transposed convolution, and that of reordering its weight."""
     p, t = problem, of(problem.dtype)
     known = sizes_of(t)
     (n, o), c, groups = p.y[:2], p.w[1], p.groups  # c: channels of a group
-    each = zip(p.kernel, p.stride, p.padding, p.dilation, strict=True)
-    low = tuple(max(0, d * (k - 1) // s - q // s) for k, s, q, d in each)
-    each = zip(p.sizes, p.stride, p.padding, low, strict=True)
-    wide = tuple((m - 1 + q) // s + 1 + at for m, s, q, at in each)
-    framed = frame(p.y, p.layouts[0] == CHANNELS_LAST, low, wide, known["L"])
+    framed, low = gradient_frame(p)
     g_steps, last = framed[2], p.channels_last
     kernel, sizes, stride, dilation = (
         three(v, 1) for v in (p.kernel, p.sizes, p.stride, p.dilation)

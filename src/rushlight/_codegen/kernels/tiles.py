@@ -38,17 +38,44 @@ def configure():
 
 
 @inline
-def multiply(a, step, b, sums, k):
-    """sums [SIDE, SIDE] = A [SIDE, k] @ B [k, SIDE] of pairs: rows of A are `step` pairs apart, those of B beside each other; k is a
-    multiple of DEEP."""
+def clear():
+    """Begin with sums of zero."""
     for t in unroll(4):
         tilezero(t)
+
+
+@inline
+def resume(sums):
+    """Begin with the sums [SIDE, SIDE] that `put` stored."""
+    for t in unroll(4):
+        tileloadd(t, bits(sums, Ptr[i32]) + (t // 2 * DEEP * SIDE + t % 2 * DEEP), i64(4 * SIDE))
+
+
+@inline
+def accumulate(upper, lower, step, b, k, across=DEEP):
+    """Add A [SIDE, k] @ B [k, SIDE] of pairs to the sums: the rows of A's upper and lower half are `step` pairs apart, DEEP of
+    its columns `across` from the next; rows of B are beside each other; k is a multiple of DEEP."""
+    at = i64(0)
     for p in range(0, k, DEEP):
-        tileloadd(4, a + p, step * 4)
-        tileloadd(5, a + (p + DEEP * step), step * 4)
+        tileloadd(4, upper + at, step * 4)
+        tileloadd(5, lower + at, step * 4)
         tileloadd(6, b + p * SIDE, i64(4 * SIDE))
         tileloadd(7, b + (p * SIDE + DEEP), i64(4 * SIDE))
         for t in unroll(4):
             tdpbf16ps(t, 4 + t // 2, 6 + t % 2)
+        at += across
+
+
+@inline
+def put(sums):
+    """The sums [SIDE, SIDE] to memory."""
     for t in unroll(4):
         tilestored(t, sums + (t // 2 * DEEP * SIDE + t % 2 * DEEP), i64(4 * SIDE))
+
+
+@inline
+def multiply(a, step, b, sums, k):
+    """sums [SIDE, SIDE] = A [SIDE, k] @ B [k, SIDE], as `accumulate` says."""
+    clear()
+    accumulate(a, a + DEEP * step, step, b, k)
+    put(sums)
