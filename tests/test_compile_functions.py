@@ -11,6 +11,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.compiler.compiled import Compiled
+from rushlight.utils.checkpoint import checkpoint
 
 
 class Recipe:
@@ -418,3 +419,84 @@ def test_what_is_changed_may_be_another_object_that_is_read(kind, f, monkeypatch
     g = Compiled(f)
     assert results(g) == results(f)
     assert g.programs or f is of_spaces
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.int32, torch.uint8])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_a_number_that_changes_does_not_change_a_dtype(dtype, shape):
+    def f(w, s):
+        return w - s, s * w, w.clone().add_(int(s)), torch.stack([w, w]) * int(s)
+
+    compiled = torch.compile(f)
+    for s in (1.25, 0.5, 0.3, 3, 7, 2, 300):
+        w = torch.ones(shape, dtype=dtype)
+        for a, b in zip(f(w, s), compiled(w, s), strict=True):
+            assert a.dtype is b.dtype and torch.equal(a, b)
+    assert compiled.programs
+
+
+def test_a_number_that_is_set_on_a_tensor_is_a_plain_one():
+    steps, x = torch.tensor(3), torch.ones(2)
+
+    def f(x):
+        x.note = int(steps)
+        return x * 2
+
+    torch.compile(f)(x)
+    assert type(x.note) is int
+
+
+class Counted(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        self.calls += 1
+        return self.norm(x).tanh()
+
+
+def test_a_checkpoint_of_what_changes_is_called_again_in_backward():
+    def f(model, x):
+        return checkpoint(model, x * 2, use_reentrant=False).sum() * 3
+
+    found = []
+    for wrap in (lambda g: g, torch.compile):
+        model, g = Counted(), wrap(f)
+        for k in range(4):
+            x = torch.arange(8.0).reshape(2, 4).add(k).requires_grad_()
+            g(model, x).backward()
+            found.append((model.calls, model.norm.running_mean.tolist(), x.grad.tolist()))
+    assert found[:4] == found[4:] and found[-1][0] == 8
+
+
+def test_a_checkpoint_whose_result_is_written_to():
+    """Backward computes again what was saved."""
+
+    def f(x):
+        y = checkpoint(torch.sigmoid, x * 2, use_reentrant=False)
+        y.mul_(2)
+        return y
+
+    compiled, found = torch.compile(f), []
+    for g in (f, compiled, compiled, compiled):
+        x = torch.ones(3, requires_grad=True)
+        g(x).sum().backward()
+        found.append(x.grad.tolist())
+    assert found[1:] == found[:1] * 3
+
+
+def test_a_checkpoint_becomes_a_part_of_a_program():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Dropout())
+    compiled = torch.compile(
+        lambda x: checkpoint(model, x * 2, use_reentrant=False), fullgraph=True
+    )
+    for _ in range(3):
+        x = torch.ones(2, 4, requires_grad=True)
+        torch.manual_seed(0)
+        compiled(x).sum().backward()
+        given, x.grad = x.grad, None
+        torch.manual_seed(0)
+        model(x * 2).sum().backward()
+        assert torch.equal(given, x.grad)

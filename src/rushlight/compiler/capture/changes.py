@@ -85,7 +85,7 @@ class Changes(Sizes):
                 made = name == "requires_grad" and self.recorder.new_leaf(o)
                 if not made and (name != "grad" or not self.recorder.set_gradient(o, v)):
                     self.stop(f"the attribute {name!r} of a tensor is set")
-                setattr(o, name, v)
+                setattr(o, name, self.given_away(v, set()))
                 return
             elif id(o) not in self.inside and id(o) not in self.outside:
                 self.stop(f"an attribute of an object of unknown origin is set, {type(o).__name__}")

@@ -45,6 +45,7 @@ from rushlight.dispatch.handlers import tensors_in
 from rushlight.utils._pytree import tree_leaves
 
 HALVES = (rushlight.float16, rushlight.bfloat16)
+SMALL_INTEGERS = (rushlight.uint8, rushlight.int8, rushlight.int16, rushlight.int32)
 ARITHMETIC = frozenset(
     "add sub mul div truediv iadd isub imul itruediv radd rsub rmul rtruediv lt le gt ge eq ne subtract multiply divide "
     "true_divide setitem".split()
@@ -385,11 +386,16 @@ class Decisions(Iteration):
         )
 
     def operand(self, v: Any, like: Any) -> Any:
-        """A tensor for a number that each run computes anew, in an operation with another tensor."""
+        """A tensor for a number that each run computes anew, in an operation with another tensor, whose dtype it does
+        not change. A number that may not fit into it is decided."""
         dtype = rushlight.int64
         if v.__class__ is RuntimeFloat:
             real = like.is_floating_point() or like.is_complex()
             dtype = rushlight.float64 if real else rushlight.get_default_dtype()
+            if real and not like.dim():
+                dtype = like.dtype.to_real()
+        elif like.dtype in SMALL_INTEGERS:
+            return self.concrete(v, f"a number that was read from a tensor, and {like.dtype}")
         variable = self.variable_of(number_tensor, (v, dtype), {})
         with self.recorder.paused():
             t = number_tensor(plain(v), dtype)

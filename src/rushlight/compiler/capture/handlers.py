@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -10,16 +11,20 @@ import sys
 import time
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import rushlight
 from rushlight import library
 from rushlight._higher_order_ops.control_flow import asked_of_modes
+from rushlight.autograd.saved_hooks import saved_tensors_hooks
+from rushlight.autograd.state import thread
 from rushlight.compiler.capture.changes import own_setattr_of
 from rushlight.compiler.capture.guards import changes, constant
 from rushlight.compiler.capture.interpreter import frame_of, run
 from rushlight.compiler.capture.reads import CONTAINERS, has_methods, is_value
+from rushlight.compiler.capture.recording import Segment
 from rushlight.compiler.capture.steps import RUNTIME, is_code, plain
 from rushlight.compiler.capture.templates import plain_instance
 from rushlight.core.tensor import Tensor
@@ -385,11 +390,61 @@ def of_import(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def of_checkpoint(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
-    """A checkpoint saves memory and changes no value."""
+    """A checkpoint saves memory and changes no value, unless its function changes what is outside: backward calls it
+    again."""
     if kwargs != {"use_reentrant": False} or not args:
-        c.stop("a checkpoint that is reentrant or has options")
-        return f(*args, **kwargs)
-    return c.call(frame, args[0], args[1:], {})
+        return c.as_written(frame, "a checkpoint that is reentrant or has options", f, args, kwargs)
+    given = c.given_away(args[1:], set())
+    kept: list[Tensor] = []
+    before, splits, c.splits = changed_outside(c), c.splits, False
+    try:
+        with checkpoint.recomputed(args[0], given, {}), kept_meanwhile(c, kept):
+            r = c.call(frame, args[0], args[1:], {})
+    finally:
+        c.splits = splits
+    if kept and changed_outside(c) != before:
+        c.stop("a checkpoint of a function that changes what is outside")
+    return r
+
+
+@contextlib.contextmanager
+def kept_meanwhile(c: Capture, kept: list[Tensor]) -> Iterator[None]:
+    """A block of a checkpoint, in which what is saved is at hand while the capture lasts, and computed again behind it."""
+    if not thread.grad:
+        yield
+        return
+    pack, unpack = thread.saved_hooks[-1]
+    whose = weakref.ref(c)
+    c.keep.append(kept)
+    found = weakref.WeakValueDictionary[int, Tensor]()
+    versions: dict[int, int] = {}
+
+    def keep(t: Tensor) -> int:
+        k = pack(t)
+        kept.append(t)
+        found[k], versions[k] = t, t._version
+        return k
+
+    def get(k: int) -> Tensor:
+        capture = whose()
+        if capture is not None and capture.recorder.on and k in found:
+            if found[k]._version == versions[k]:
+                return found[k]
+            capture.stop("a write to what a checkpoint saved, which backward computes again")
+        return unpack(k)
+
+    with saved_tensors_hooks(keep, get):
+        yield
+
+
+def changed_outside(c: Capture) -> tuple[int, int]:
+    """How many changes of Python's objects, and writes to tensors from outside, a capture has seen."""
+    r = c.recorder
+    segments = [s for s in (*r.steps, r.segment) if isinstance(s, Segment)]
+    return (
+        sum(s.kind != "reads" for s in r.waiting_steps()),
+        sum(sum(s.written.values()) for s in segments),
+    )
 
 
 def of_hook(c: Capture, frame: Any, f: Any, args: tuple, kwargs: dict) -> Any:
