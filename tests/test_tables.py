@@ -18,7 +18,7 @@ def bounded(monkeypatch):
 def test_what_is_more_than_the_room_lets_go_of_all(bounded):
     calls = []
 
-    @tables.kept(100)
+    @tables.bounded_cache(100)
     def zeros(n):
         calls.append(n)
         return [(np.zeros(n, np.uint8),), None, 5]

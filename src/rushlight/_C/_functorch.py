@@ -6,7 +6,7 @@ from rushlight._ops import TransformType
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch import batch
 from rushlight.dispatch.batch import Batch, batched
-from rushlight.dispatch.transforms import Level, Lifted, inside
+from rushlight.dispatch.transforms import Level, Lifted, tensor_inside
 from rushlight.func import batching
 
 __all__ = [
@@ -39,7 +39,7 @@ def get_unwrapped(tensor: Tensor) -> Tensor:
     a = tensor._array
     if not isinstance(a, Lifted):
         raise RuntimeError("No wrappers present!")
-    return a.original[0] if isinstance(a, Batch) else inside(a)
+    return a.original[0] if isinstance(a, Batch) else tensor_inside(a)
 
 
 def maybe_get_bdim(tensor: Tensor) -> int:

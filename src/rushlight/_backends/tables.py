@@ -22,7 +22,7 @@ _clears: list[Callable[[], None]] = []
 _held = 0  # bytes of what was made since all was last let go
 
 
-def kept(most: int) -> Callable[[Callable[..., R]], _lru_cache_wrapper[R]]:
+def bounded_cache(most: int) -> Callable[[Callable[..., R]], _lru_cache_wrapper[R]]:
     """`lru_cache(most)` of a function whose results hold arrays."""
 
     def decorate(function: Callable[..., R]) -> _lru_cache_wrapper[R]:

@@ -96,7 +96,7 @@ def bind(
     ]
     fixed += [bool(recorded.floating), *nodes, recorded.pair_at, recorded.summed, *starts]
     table = np.array([*fixed, *chain(*lists)], np.int64)
-    native.keep((taken, recorded, table, op, results, copy))
+    native.keep_alive((taken, recorded, table, op, results, copy))
     return builtin(op.name, code, table, keywords=True)
 
 
@@ -104,5 +104,5 @@ def bind_getter(name: str, address: int, offsets: tuple[int, int], objects: tupl
     """The builtin of the entry of an attribute; `objects` stand in its table behind the offsets, and live as long as the
     process."""
     table = np.array([*offsets, *map(id, objects)], np.int64)
-    native.keep((objects, table))
+    native.keep_alive((objects, table))
     return builtin(name, address, table)

@@ -129,7 +129,7 @@ def before(
         known = np.ndarray, list, None, entries, function
         words = id(sys.intern("out")) if entries.out else 0, id(copy) if copy else 0
         table = np.array([*map(id, known), *words], np.int64)
-        native.keep((entries, function, copy))
+        native.keep_alive((entries, function, copy))
         made = builtin(function.__name__, by_first.address(), table, keywords=True)
         _behind[made] = function
         return made

@@ -368,7 +368,7 @@ def bind_loop(
     (t, count), (becomes, absent) = arrays, numbers
     if in_python.now.makes or not abi.available() or count + len(absent) >= OPERANDS_MOST:
         return unbound
-    native.keep((t.np, output.np))
+    native.keep_alive((t.np, output.np))
     stand = [
         NONE if each is None else int(np.array([each, 0], becomes.np).view(np.int64)[0])
         for each in absent

@@ -53,7 +53,7 @@ def bind(tensor: type) -> Callable[..., Any]:
 
     known: Sequence[Any] = (tuple, slice, Ellipsis, tensor)
     dtypes = I64, I32, BOOL
-    native.keep((compile_move, known, dtypes, ADDED))
+    native.keep_alive((compile_move, known, dtypes, ADDED))
     words = [*map(id, known), slot, *map(id, dtypes), *[0] * len(moves()), *map(id, ADDED)]
     table = table_of(compile_move, *words)
     return builtin("at_index", any_index.at_index.address(), table)

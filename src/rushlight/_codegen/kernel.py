@@ -306,7 +306,7 @@ def builtin(
 
     flags = _METH_FASTCALL | (_METH_KEYWORDS if keywords else 0)
     method = _method()(name.encode(), address, flags, None)
-    native.keep(method)
+    native.keep_alive(method)
     return _make_builtin()(ctypes.addressof(method), bound, None)
 
 

@@ -59,5 +59,5 @@ def before(function: Callable[..., Any]) -> Callable[..., Any]:
     if not (native.available() and native.has_instructions() and abi.available()):
         return function
     table = np.array([id(each) for each in (np.ndarray, None, function)], np.int64)
-    native.keep((table, function))
+    native.keep_alive((table, function))
     return builtin("laid_out", laid_out.address(), table)

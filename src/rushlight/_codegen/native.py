@@ -430,13 +430,13 @@ def symbols(code: bytes) -> tuple[set[str] | None, set[str]]:
     return file.defined, file.needed
 
 
-def keep(thing: Any) -> None:
+def keep_alive(obj: Any) -> None:
     """Never free a Python object, also not while the interpreter shuts down: native code points to it.
 
     A global variable would not do: it is cleared before objects in reference cycles are, and those
     may hold, or call, what points here.
     """
-    _increment()(thing)
+    _increment()(obj)
 
 
 @cache

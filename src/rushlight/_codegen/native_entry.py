@@ -329,9 +329,9 @@ def bind(
         kernel, known = runs[run - 1]
         table[first + run - 1] = kernel.address(**known)
 
-    native.keep((compile_run, descrs))
+    native.keep_alive((compile_run, descrs))
     taken = [sys.intern(word) for word in words[1]]
-    native.keep(taken)
+    native.keep_alive(taken)
     behind_runs = [len(taken), *map(id, taken)]
     table = table_of(compile_run, *map(id, descrs), *[0] * len(runs), *behind_runs)
     entry = builtin(infer[0].__name__, code, table)

@@ -91,7 +91,7 @@ def _ufunc(
     data = (ctypes.c_int64 * (1 + max(len(known), 1)))(table, *(row[1] for row in known))
     types = bytes(number for row in known for number in row[2])
     names = name.encode(), doc.encode()
-    native.keep((functions, data, types, names))  # a ufunc has no place to hold them
+    native.keep_alive((functions, data, types, names))  # a ufunc has no place to hold them
     made = from_loops(
         functions, ctypes.addressof(data) + 8, types, len(known), nin, nout, identity, *names, 0
     )
@@ -165,7 +165,7 @@ def _loops(ufunc: np.ufunc) -> list[tuple[str, Row]]:
 def _plan(*words: int) -> int:
     """The address of a plan (see ufunc_entry.py) that is never freed."""
     plan = (ctypes.c_int64 * 8)(*words)
-    native.keep(plan)
+    native.keep_alive(plan)
     return ctypes.addressof(plan)
 
 
@@ -227,7 +227,7 @@ def _compiler() -> int:
 
 
 def _callback(function: Any) -> int:
-    native.keep(function)
+    native.keep_alive(function)
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
@@ -246,7 +246,7 @@ def _call_table(functions: Functions) -> int:
     for dtype, (_, t, to) in functions.items():
         words += [id(dtype), 0, id(to.np), 0, BECOME.get(t, 0)]
     table = (ctypes.c_int64 * len(words))(*words)
-    native.keep((table, functions))
+    native.keep_alive((table, functions))
     _tables[ctypes.addressof(table)] = functions
     return ctypes.addressof(table)
 

@@ -433,5 +433,5 @@ def planned(plan: Callable[..., Any], body: Callable[..., Any]) -> Callable[...,
     if not abi.available() or in_python.now.makes:
         return unbound
     planner = Planner(plan, body)
-    native.keep(planner)
+    native.keep_alive(planner)
     return planner.entry

@@ -125,7 +125,7 @@ def view(infer: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             and abi.views_hold()
         ):
             return function
-        native.keep(function)
+        native.keep_alive(function)
         table = table_of(function, *map(id, (tuple, slice, Ellipsis, Size)), abi.set_base())
         return builtin(function.__name__, viewed.address(INFER=infer), table, keywords=True)
 

@@ -56,7 +56,7 @@ def has_nan(a: Any) -> bool:
     return bool(devices.of(a).isnan(a).any())
 
 
-def say(text: str) -> None:
+def warn_or_print(text: str) -> None:
     """Warn; print, where warnings are errors: the error that is on its way is the one to raise."""
     try:
         warnings.warn(text, UserWarning, stacklevel=5)
@@ -68,17 +68,17 @@ def explain(node: Node) -> None:
     """Warn with the forward lines of `node` and of the nodes whose backward recorded it."""
     at = node.hooks.trace if node.hooks is not None else None
     if at is None:
-        say(
+        warn_or_print(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect "
             "anomaly during forward pass for more information.",
         )
         return
-    say(
+    warn_or_print(
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{at}",
     )
     parent = node.hooks.parent
     while parent is not None and parent.hooks is not None and parent.hooks.trace is not None:
-        say(
+        warn_or_print(
             "\n\nPrevious calculation was induced by "
             f"{parent.name()}. Traceback of forward call that induced the previous calculation:\n"
             f"{parent.hooks.trace}",

@@ -184,7 +184,7 @@ def run_special(
             for hook in tuple(hooks.accumulated.values()):
                 hook(node.variable)
         for hook in tuple(hooks.post.values()):
-            shown = graph.seen(node, gradients)
+            shown = graph.shown_gradients(node, gradients)
             replacing = replaced_all(shown, hook(tuple(shown), tuple(gs)), hook)
             if replacing is not shown:
                 gradients = graph.all_gradients_of(node, replacing, gradients)

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.graph import AccumulateGrad, Node, Output, Turn, freed, hooks_of, new
+from rushlight.autograd.graph import AccumulateGrad, Node, Output, Turn, hooks_of, new, raise_freed
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge_of, rebase
 from rushlight.core.tensor import Tensor
@@ -134,7 +134,7 @@ class FunctionNode(Node, FunctionCtx):
             return self.saved_for_forward
         if self.saved is None:
             if self._to_save is None:
-                freed(self)
+                raise_freed(self)
             return self._to_save
         return tuple(
             None if pair is None else pair[0].unpack(self, "saved_tensors", pair[1])

@@ -193,7 +193,7 @@ class Node:
         if len(grads) != self.n_outputs:
             raise TypeError(f"expected {self.n_outputs} arguments, got {len(grads)} instead")
         found = self.apply(list(grads) if len(grads) > 1 else grads[0], self.edges, True, True)
-        found = seen(self, found)
+        found = shown_gradients(self, found)
         return found[0] if len(found) == 1 else found
 
     def name(self) -> str:
@@ -283,7 +283,7 @@ def followers(node: Node) -> list[Node]:
     return [node_and_output(e)[0] for e in node.edges if e is not None]
 
 
-def seen(node: Node, gradients: Sequence) -> Sequence:
+def shown_gradients(node: Node, gradients: Sequence) -> Sequence:
     """The gradients of a node's inputs as users see them: those of `next_functions`."""
     if node.shown is None:
         return gradients
@@ -426,12 +426,12 @@ FREED = (
 )
 
 
-def freed(node: Node) -> None:
+def raise_freed(node: Node) -> None:
     """RuntimeError: the saved values of `node` were freed."""
     raise RuntimeError(f"[{node.name()}] {FREED}")
 
 
-def stale(node: Node, name: str, shape: tuple, dtype: object, now: int, seen: int) -> None:
+def raise_stale(node: Node, name: str, shape: tuple, dtype: object, now: int, seen: int) -> None:
     """RuntimeError: a tensor that `node` saved as `name` was written to since."""
     raise RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "

@@ -78,11 +78,11 @@ class Recording:
         if self.memory:
             for t in results:
                 if isinstance(t, Tensor) and t._base is None:
-                    self._hold(t._array, held(t), event)
+                    self._hold(t._array, bytes_of(t), event)
                 elif isinstance(t, np.ndarray) and not isinstance(t.base, np.ndarray):
                     self._hold(t, t.nbytes, event)
             event.cpu_memory_usage = sum(
-                held(t) for t in results if isinstance(t, Tensor) and t._base is None
+                bytes_of(t) for t in results if isinstance(t, Tensor) and t._base is None
             )
         self._sum_children(event)
 
@@ -147,7 +147,7 @@ class Recording:
         return result
 
 
-def held(t: Tensor) -> int:
+def bytes_of(t: Tensor) -> int:
     """The bytes of a tensor: of its values and indices, where it is sparse."""
     a: Any = t._array
     if not isinstance(a, sparse.Sparse):

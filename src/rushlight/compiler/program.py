@@ -12,7 +12,14 @@ import numpy as np
 import rushlight
 from rushlight._backends import complex32
 from rushlight._backends import cpu as xp
-from rushlight.autograd.graph import Node, Output, freed, node_and_output, stale, version_of
+from rushlight.autograd.graph import (
+    Node,
+    Output,
+    node_and_output,
+    raise_freed,
+    raise_stale,
+    version_of,
+)
 from rushlight.autograd.state import thread, unreached
 from rushlight.autograd.views import DEFAULT, View, edge_of
 from rushlight.compiler.capture.consumed import ended_at, kind_of, saving_nodes
@@ -75,11 +82,11 @@ class CompiledBackward(Node):
             *[s for s, x in zip(self.saving, many, strict=True) if x is not None]
         )
         if frees & self.over:
-            freed(self)
+            raise_freed(self)
         program, read = self.backward.without(absent)
         for (t, n), places in zip(self.versions, self.watching, strict=True):
             if version_of(t).n != n and not places.isdisjoint(read):
-                stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
+                raise_stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
         given = [
             x._array
             if x is not None and x._array.strides == like[2] and x._array.__class__ is np.ndarray

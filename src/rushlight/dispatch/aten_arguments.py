@@ -83,7 +83,7 @@ def place_name(index: Any, **_: Any) -> str | None:
     return None
 
 
-def placed(grad: Tensor, shape: Any, dim: int, *cut: Any) -> Tensor:
+def gradient_in_zeros(grad: Tensor, shape: Any, dim: int, *cut: Any) -> Tensor:
     """`aten.slice_backward(grad, sizes, dim, start, end, step)`, `aten.select_backward(grad, sizes, dim, index)`."""
     at = slice(*cut) if len(cut) == 3 else cut[0]
     dim = dim % len(shape)
@@ -378,7 +378,7 @@ def assert_metadata(
             raise RuntimeError(f"Tensor {name} mismatch! Expected: {want}, Got: {got}")
 
 
-def inside(input: Tensor, indices: Any) -> list:
+def clamped_indices(input: Tensor, indices: Any) -> list:
     """Indices, each moved to the nearest place that there is."""
     return [
         None if i is None else i.clamp(-n, n - 1)
@@ -391,14 +391,14 @@ def masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Any) -> Tensor
     if not input.numel():
         shape = torch().broadcast_shapes(mask.shape, *[i.shape for i in indices if i is not None])
         return input.new_full(shape, fill)
-    return indexed(input, inside(input, indices)).masked_fill(~mask, fill)
+    return indexed(input, clamped_indices(input, indices)).masked_fill(~mask, fill)
 
 
 def masked_index_add(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
     """`aten._unsafe_masked_index_put_accumulate`: values are added at indices where the mask is True."""
     if not input.numel():
         return input.clone()
-    return index_put(input, inside(input, indices), values.masked_fill(~mask, 0), True)
+    return index_put(input, clamped_indices(input, indices), values.masked_fill(~mask, 0), True)
 
 
 # Operators with the arguments of PyTorch's under another path: name -> (path, the defaults of the last parameters).
@@ -519,9 +519,9 @@ CALLS: dict[str, Callable | str] = {
     **{name: numbered(loss) for name, loss in LOSSES.items()},
     "native_dropout_backward": lambda grad, mask, scale: grad * (mask.to(grad.dtype) * scale),
     "nll_loss_forward": nll_loss,
-    "select_backward": placed,
+    "select_backward": gradient_in_zeros,
     "slice": sliced,
-    "slice_backward": placed,
+    "slice_backward": gradient_in_zeros,
     "sym_size": lambda input, dim: input.shape[dim],
     "unsafe_split": lambda input, split_size, dim=0: torch().unsafe_split(input, split_size, dim),
     "unfold_backward": lambda grad, sizes, *more: loaded("aten.unfold_gradient").function(

@@ -49,13 +49,13 @@ def overload_of(op: Op, named: dict, inplace: bool = False) -> tuple[OpOverload,
         if not name or not same(op, name):
             packet = getattr(space.rushlight, op.path.replace(".", "_") + "_" * inplace)
             if packet._called is None:
-                packet._called = own(op, inplace)
+                packet._called = own_call(op, inplace)
             return packet.default, args, kwargs
     if inplace and not name.endswith("_"):
         name += "_"
     packet = getattr(space.aten, name)
     if inplace and name[:-1] in BEHIND:
-        packet._called = packet._called or own(op, inplace)
+        packet._called = packet._called or own_call(op, inplace)
     return getattr(packet, aten_names.overload(name.rstrip("_"), named)), args, kwargs
 
 
@@ -89,13 +89,13 @@ SAME = frozenset(
 )
 
 
-def picked(op: Op, found: Any) -> Any:
+def own_result(op: Op, found: Any) -> Any:
     """The result of `op` among those of its inner operator, where that was another one."""
     how = () if handlers.own_operators(op) else ARGUMENTS.get(op.path, ())
     return found[how[2]] if len(how) > 2 and not isinstance(found, Tensor) else found
 
 
-def own(op: Op, inplace: bool) -> Callable:
+def own_call(op: Op, inplace: bool) -> Callable:
     """What calls an operator that PyTorch does not have, with its intermediates behind its results."""
     if inplace:
         from rushlight.dispatch import inplace as inplaces
@@ -143,7 +143,7 @@ def called(namespace: str, name: str) -> Callable | None:
     if namespace == "rushlight":
         for op in OPS().values():
             if op.path.replace(".", "_") == name:
-                return own(op, False)
+                return own_call(op, False)
         return None
     if name in CALLS:
         found = CALLS[name]

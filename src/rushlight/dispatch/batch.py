@@ -100,7 +100,7 @@ class Batch(Lifted):
         return Batch(repeated(tensor(a), v.shape[0]), self.level)
 
     def make(self, function: Callable, args: tuple, kwargs: dict) -> Tensor:
-        made = function(*mapped(args, lambda t: inside(t, self.level)), **kwargs)
+        made = function(*mapped(args, lambda t: unwrapped(t, self.level)), **kwargs)
         if not self.has or not self.level.alive:
             return made
         if not function.__name__.endswith("_like"):
@@ -316,7 +316,7 @@ def in_front(value: Tensor, ndim: int) -> Tensor:
     return value.reshape((shape[0], *(1,) * (ndim - have), *shape[1:]))
 
 
-def inside(t: Tensor, level: Level) -> Tensor:
+def unwrapped(t: Tensor, level: Level) -> Tensor:
     """What is inside of a tensor of this level."""
     a = t._array
     return a.value if a.__class__ is Batch and a.level is level else t

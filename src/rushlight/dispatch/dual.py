@@ -32,7 +32,7 @@ from rushlight.core.dtype_sets import COMPLEX
 from rushlight.core.tensor import INFERENCE, Tensor
 from rushlight.dispatch import general, methods
 from rushlight.dispatch.handlers import dispatches
-from rushlight.dispatch.inplace import as_it_is, is_written_with
+from rushlight.dispatch.inplace import copy_for_rule, is_written_with
 from rushlight.dispatch.overrides import NOTHING
 from rushlight.dispatch.record import gradient
 from rushlight.dispatch.tangent_rules import LINEAR, PRODUCTS, RULES, added
@@ -387,7 +387,7 @@ def in_place(op: Op, values: list) -> Tensor:
     t = values[0]
     recorded = any(x._edge is not None for x in tensors_in(values)) or recorded_inside(t)
     if op.differentiable and thread.grad and recorded:
-        values = mapped(values, lambda x: as_it_is(x) if is_written_with(x, t) else x)
+        values = mapped(values, lambda x: copy_for_rule(x) if is_written_with(x, t) else x)
     n = op.n_positional
     r = op.function(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if not dtypes.can_cast(r.dtype, t.dtype):
@@ -430,7 +430,7 @@ def tangents(op: Op, named: dict, bared: dict, moved: dict, results: list, level
         return [rule(op, bared, moved, bare(results[0], level))]
     if op.view or op.path in LINEAR:
         if op.view:
-            moved[op.inputs[0]] = t = laid_as(named[op.inputs[0]])
+            moved[op.inputs[0]] = t = tangent_in_order(named[op.inputs[0]])
             if op.path == "aten.as_strided" and bared["storage_offset"] is not None:
                 return [strided_view(t, **{n: bared[n] for n in op.params[1:]})]
         return listed(op.by_names(bared | {i: filled(bared[i], moved[i]) for i in op.inputs}))
@@ -458,7 +458,7 @@ def beside_others(t: Tensor, moved: Iterable) -> Tensor:
     return t
 
 
-def laid_as(t: Tensor) -> Tensor:
+def tangent_in_order(t: Tensor) -> Tensor:
     """The tangent of a tensor, in the order of memory of that, so that it has the same views."""
     a, tangent = t._array, t._array.tangent
     if tangent._array.strides != a.strides:

@@ -117,7 +117,7 @@ def tells_who(op: Op) -> bool:
     return op.elementwise and op.variant is not None and not op.keyed
 
 
-def taken_lines(op: Op) -> list[str]:
+def handover_lines(op: Op) -> list[str]:
     """Lines that hand plain arrays of one dtype to what takes a call with such arguments over: it has entries of its own."""
     if not (op.kernel and op.statics and tells_who(op)):
         return []
@@ -471,7 +471,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
         *number_lines(op, again),
         *([] if quiet else native_lines(op, {p: p for p in op.params}, unusual, again)),
         *unwrap_lines(op, again),
-        *taken_lines(op),
+        *handover_lines(op),
         *([f"    if {' or '.join(tests)}:", f"        {again}"] if tests else []),
         *keep_lines(op, quiet),
         *run,

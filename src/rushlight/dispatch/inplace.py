@@ -54,7 +54,10 @@ def inplace_composite(op: Op, values: list) -> Tensor:
     if thread.grad and any(
         isinstance(v, Tensor) and (v._edge is not None or recorded_inside(v)) for v in values
     ):
-        values = [as_it_is(t), *values[1:]]  # what is saved for backward must not see the write
+        values = [
+            copy_for_rule(t),
+            *values[1:],
+        ]  # what is saved for backward must not see the write
     n = op.n_positional
     r = op.declared(*values[:n], **dict(zip(op.params[n:], values[n:], strict=True)))
     if not dtypes.can_cast(r.dtype, t.dtype):
@@ -130,7 +133,7 @@ def records_plainly(op: Op, values: list) -> bool:
 
 
 @lru_cache(None)
-def kept(op: Op, given: tuple) -> tuple[bool, bool]:
+def rule_reads(op: Op, given: tuple) -> tuple[bool, bool]:
     """Whether a rule reads the first input, and the result, where the inputs at the positions `given` are tensors."""
     inputs = tuple(i for k, i in enumerate(op.inputs) if k in given)
     read = op.saved_names(tuple(i for i in inputs if op.rule_all or i in op.rules))
@@ -142,9 +145,11 @@ def written_after(op: Op, values: list, label: str) -> bool:
     t, n = values[0], op.n_positional
     check_inplace(t, label, True)
     inputs = values[: len(op.inputs)]
-    first, result = kept(op, tuple([k for k, v in enumerate(inputs) if isinstance(v, Tensor)]))
+    first, result = rule_reads(
+        op, tuple([k for k, v in enumerate(inputs) if isinstance(v, Tensor)])
+    )
     if first:
-        before = as_it_is(t)
+        before = copy_for_rule(t)
     else:
         before = unwritten(t, edge_of(t))
     try:
@@ -254,7 +259,7 @@ def former(op: Op, named: dict, t: Tensor) -> Tensor | None:
     first = op.inputs[0]
     others = [i for i in op.inputs if isinstance(named[i], Tensor)]
     if first in op.saved_names(tuple(i for i in others if op.rule_all or i in op.rules)):
-        return as_it_is(t)
+        return copy_for_rule(t)
     return t if edge_of(t) is not None else None
 
 
@@ -270,14 +275,14 @@ def before_write(op: Op, named: dict, t: Tensor) -> dict:
     if not (thread.grad and op.differentiable and recorded_inside(t)):
         return named
     return {
-        n: as_it_is(v)
+        n: copy_for_rule(v)
         if isinstance(v, Tensor) and is_written_with(v, t) and (read or v is not t)
         else v
         for n, v in named.items()
     }
 
 
-def as_it_is(t: Tensor) -> Tensor:
+def copy_for_rule(t: Tensor) -> Tensor:
     """A copy, which a rule reads after a write to the tensor; of its class where that has a handler."""
     if handlers.asked((t,)):
         old = t.detach().clone()
@@ -294,7 +299,7 @@ def changed(op: Op, named: dict, t: Tensor) -> list[str]:
     written: list[str] = []
     for i in op.inputs[1:] if op.differentiable else ():
         if isinstance(x := named[i], Tensor) and is_written_with(x, t):
-            named[i] = as_it_is(x) if hidden(x) else with_edge(x)
+            named[i] = copy_for_rule(x) if hidden(x) else with_edge(x)
             written.append(i)
     return written
 
@@ -388,7 +393,7 @@ def execute_write(op: Op, named: dict) -> Tensor:
     if recording:
         before._edge = edge_of(t)
         if op.inputs[0] in op.saved_names():
-            before = as_it_is(t)
+            before = copy_for_rule(t)
     if handlers.asked(named.values()) and not isinstance(a, Lifted):
         handlers.carried["write"](op, named)
     elif isinstance(a, Lifted):

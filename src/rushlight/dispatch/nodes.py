@@ -12,7 +12,7 @@ import numpy as np
 from rushlight._backends import cpu as xp
 from rushlight._backends import llvm
 from rushlight._codegen import python_source
-from rushlight.autograd.graph import freed, new, stale, version_of
+from rushlight.autograd.graph import new, raise_freed, raise_stale, version_of
 from rushlight.autograd.state import active, scope, thread
 from rushlight.autograd.views import DEFAULT, MULTI, NO_GRAD, View, edge_of
 from rushlight.core import dtypes
@@ -64,8 +64,8 @@ scope |= {
     "overlap": overlap,
     "xp": xp,
     "OF": dtypes.OF,
-    "freed": freed,
-    "stale": stale,
+    "raise_freed": raise_freed,
+    "raise_stale": raise_stale,
     "unbroadcast_all": unbroadcast_all,
     "floats": FLOATING,
     "watched": watched,
@@ -286,14 +286,14 @@ def unpack_lines(
             "    try:",
             f"        {', '.join(kept)}, = self.saved",
             "    except TypeError:",
-            "        freed(self)",
+            "        raise_freed(self)",
             f"    if not keep{some}: self.saved = None",
         ]
     if statics:
         read = f"{', '.join(statics)}, = self.statics"
         if "at" in statics:  # index tensors are freed as saved tensors are
             lines += [
-                "    if self.statics is None: freed(self)",
+                "    if self.statics is None: raise_freed(self)",
                 f"    {read}",
                 "    if not keep: self.statics = None",
             ]
@@ -305,12 +305,12 @@ def unpack_lines(
         if n == "result":
             lines += [
                 "    if self.result_version is not None and self.result_version.n:",
-                f"        stale(self, {n!r}, r.shape, r.dtype, self.result_version.n, 0)",
+                f"        raise_stale(self, {n!r}, r.shape, r.dtype, self.result_version.n, 0)",
             ]
         elif n in op.inputs:
             lines += [
                 f"    if {n} is not None and {n}._counter is not None and {n}._counter.n != v_{n}:",
-                f"        stale(self, {n!r}, {n}.shape, {n}.dtype, {n}._counter.n, v_{n})",
+                f"        raise_stale(self, {n!r}, {n}.shape, {n}.dtype, {n}._counter.n, v_{n})",
             ]
     return lines
 

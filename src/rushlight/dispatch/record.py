@@ -18,9 +18,9 @@ from rushlight.autograd.graph import (
     Node,
     Output,
     Version,
-    freed,
     new,
-    stale,
+    raise_freed,
+    raise_stale,
     version_of,
 )
 from rushlight.autograd.state import active, thread
@@ -71,7 +71,7 @@ class Saved:
         t = self.tensor
         version = t._counter
         if version is not None and version.n != self.seen:
-            stale(node, name, t.shape, t.dtype, version.n, self.seen)
+            raise_stale(node, name, t.shape, t.dtype, version.n, self.seen)
         return t
 
 
@@ -88,7 +88,7 @@ class SavedResult:
     def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
         """A tensor as the result was, with this edge; RuntimeError when it was written to since."""
         if self.version.n != self.seen:
-            stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
+            raise_stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
         t = new(Tensor)
         t._array, t._counter, t._edge = self.array, self.version, edge
         return t
@@ -108,7 +108,7 @@ class SavedSubclass:
         """The tensor, detached again and with this edge; RuntimeError when it was written to since."""
         t = self.tensor
         if self.version.n != self.seen:
-            stale(node, name, t.shape, t.dtype, self.version.n, self.seen)
+            raise_stale(node, name, t.shape, t.dtype, self.version.n, self.seen)
         t = t.detach()
         t._edge, t._counter = edge, self.version
         return t
@@ -363,7 +363,7 @@ class GeneralNode(OpNode):
         env = dict(values)
         if has_saved:
             if self.saved is None:
-                freed(self)
+                raise_freed(self)
             for n, s in self.saved.items():
                 if s.__class__ is list:
                     env[n] = [x.unpack(self, n, None) for x in s]
@@ -557,7 +557,7 @@ def saved_attribute(node: OpNode, name: str) -> Any:
             return as_saved(op, name, values[name])
         if has_saved:
             if node.saved is None:
-                freed(node)
+                raise_freed(node)
             if name in node.saved:
                 s = node.saved[name]
                 if s.__class__ is list:
@@ -567,11 +567,11 @@ def saved_attribute(node: OpNode, name: str) -> Any:
     tensors, statics = node.saved_layout
     if name in statics:
         if node.statics is None:
-            freed(node)
+            raise_freed(node)
         return as_saved(op, name, node.statics[statics.index(name)])
     if name in tensors:
         if node.saved is None:
-            freed(node)
+            raise_freed(node)
         at = 0
         for n in tensors:
             if n == name:

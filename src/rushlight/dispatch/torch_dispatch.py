@@ -79,7 +79,7 @@ def run(op: Op, values: list, out: Any) -> Any:
 def compute(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
     """The results of a call, by a handler, and `named` with the intermediates."""
     func, args, kwargs = aten_calls.overload_of(op, named)
-    found = aten_calls.picked(op, ask(func, args, kwargs))
+    found = aten_calls.own_result(op, ask(func, args, kwargs))
     several = op.outputs is not None or bool(op.intermediates)
     tensors = list(found) if several and isinstance(found, (tuple, list)) else [found]
     for k, t in enumerate(tensors):

@@ -163,12 +163,12 @@ class Lifted:
     @property
     def has_conj(self) -> bool:
         """Whether the memory inside is read conjugated."""
-        return inside(self).is_conj()
+        return tensor_inside(self).is_conj()
 
     @property
     def has_neg(self) -> bool:
         """Whether the memory inside is read with the other sign."""
-        return inside(self).is_neg()
+        return tensor_inside(self).is_neg()
 
     def to_numpy(self) -> np.ndarray:
         """The values, where they are no batch."""
@@ -220,7 +220,7 @@ class Kernels:
     """What the general way asks of the back end of lifted arrays; operators call none of these."""
 
     def device_of(self, a: Lifted) -> Any:
-        return inside(a).device
+        return tensor_inside(a).device
 
     def copyto(self, a: Lifted, b: Any, casting: str = "unsafe") -> None:
         a.copy_from(b)
@@ -244,7 +244,7 @@ class Kernels:
         raise AttributeError(f"no kernel {name!r} computes on the arrays of transforms")
 
 
-def inside(a: Lifted) -> Tensor:
+def tensor_inside(a: Lifted) -> Tensor:
     """The tensor in a lifted array."""
     return a.value
 
@@ -353,7 +353,7 @@ def beside(written: Tensor, src: Tensor, name: str) -> tuple[Tensor, Tensor]:
         return written, lifted(src, level)
     level.kind.refuse_write(name, src)
     if level.received is None:
-        return written, inside(src._array)
+        return written, tensor_inside(src._array)
     from rushlight.dispatch.dual import receive, tangent_of
 
     receive(written, level, tangent_of(src, level))

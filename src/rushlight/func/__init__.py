@@ -23,7 +23,7 @@ from rushlight.autograd.views import edge_of
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.captures import Captures, Unwatched, alias, allow, remember
 from rushlight.dispatch.dual import Dual, apart, bare, tangent_of
-from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, inside, levels
+from rushlight.dispatch.transforms import Level, Lifted, at_innermost, follow, levels, tensor_inside
 from rushlight.func.batching import vmap
 from rushlight.func.modules import (
     functional_call,
@@ -565,7 +565,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """The tensor inside of one of a transform: all levels of it, or one without `recurse`. For looking, not computing."""
     a = tensor._array
     while isinstance(a, Lifted):
-        tensor = inside(a)
+        tensor = tensor_inside(a)
         a = tensor._array
         if not recurse:
             break

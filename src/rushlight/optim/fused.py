@@ -193,11 +193,11 @@ class Plan:
         array, counter = slots()
         start = abi.field(params, abi.LIST_ITEMS)
         words = [
-            (abi.at(params, abi.LIST_SIZE), len(params)),
-            (abi.at(params, abi.LIST_ITEMS), start),
+            (abi.field_address(params, abi.LIST_SIZE), len(params)),
+            (abi.field_address(params, abi.LIST_ITEMS), start),
         ]
         words += [(start + 8 * k, id(p)) for k, p in enumerate(params)]
-        words += [(abi.at(p, counter), id(p._counter)) for p in self.parameters]
+        words += [(abi.field_address(p, counter), id(p._counter)) for p in self.parameters]
         items, twins, first = [], [], self.counts[0]
         self.held: list[Any] = []
         for p, own, rest, counts in zip(
@@ -205,15 +205,15 @@ class Plan:
         ):
             items.append((id(state), id(p), 0 if own is None else id(own)))
             if own is not None:
-                words.append((abi.at(own, abi.DICT_SIZE), len(own)))
+                words.append((abi.field_address(own, abi.DICT_SIZE), len(own)))
                 items += [(id(own), id(key), id(v)) for key, v in own.items()]
                 self.held += [*own.items()]
             for t in (*rest, *counts):
                 if t is not None:
-                    words.append((abi.at(t, array), id(t._array)))
+                    words.append((abi.field_address(t, array), id(t._array)))
                     self.held.append(t._array)
             for c, other in zip(counts, first, strict=True):
-                words.append((abi.at(c._array, abi.DATA), abi.field(c._array, abi.DATA)))
+                words.append((abi.field_address(c._array, abi.DATA), abi.field(c._array, abi.DATA)))
                 if c is not other:
                     fields = [abi.field(x._array, abi.DATA) for x in (other, c)]
                     twins.append((*fields, c._array.itemsize // 4))

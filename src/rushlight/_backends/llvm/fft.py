@@ -12,7 +12,7 @@ import numpy as np
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import fft as reference
-from rushlight._backends.tables import kept
+from rushlight._backends.tables import bounded_cache
 from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import fft as kernels
 from rushlight._codegen.kernels import fft_lines
@@ -53,7 +53,7 @@ def reversed_digits(m: int) -> np.ndarray:
     return (rest[:, None] + np.arange(radix) * (m // radix)).reshape(-1)
 
 
-@kept(32)
+@bounded_cache(32)
 def tables(n: int, lanes: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(the roots of unity of the steps, those between both parts, the order of rows in between)."""
     m = span = n // lanes
@@ -67,13 +67,13 @@ def tables(n: int, lanes: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray, 
     return roots, between, reversed_digits(m)
 
 
-@kept(32)
+@bounded_cache(32)
 def halves(n: int, lanes: int, real: np.dtype) -> np.ndarray:
     """The roots of unity that join the halves of a spectrum of 2n real numbers."""
     return apart(unity(np.arange(n // 2), 2 * n), lanes, real)
 
 
-@kept(64)
+@bounded_cache(64)
 def passes(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
     """(the roots of unity of all passes of `fft_lines`, how many passes there are and their factors); None for a
     number with other factors."""
@@ -89,7 +89,7 @@ def passes(n: int, real: np.dtype) -> tuple[np.ndarray, np.ndarray] | None:
     return flat, np.array([len(factors), *factors], np.int64)
 
 
-@kept(64)
+@bounded_cache(64)
 def halves_in_turns(n: int, real: np.dtype) -> np.ndarray:
     """`halves`, each real part before its imaginary part, one by one."""
     return unity(np.arange(n // 2 + 1), 2 * n).view(np.float64).astype(real)
@@ -119,7 +119,7 @@ def side_by_side(a: np.ndarray, out: np.ndarray, d: int, name: str, n: int, scal
     return True
 
 
-@kept(8)
+@bounded_cache(8)
 def turns(rows: int, columns: int, dtype: np.dtype, inverse: bool) -> np.ndarray:
     """exp(-2 pi i j k / n) of the rows j and columns k of a line of n numbers that is written as a matrix; conjugate for the
     `inverse`. A row is the product of two, of its number's high and low digits: to compute all roots takes longer than
@@ -230,7 +230,7 @@ def product(d: np.dtype, kind: str) -> Callable[..., Any]:
     return bind(infer, [d, t.np], [result], (kernels.few_points, {"PARTS": parts, "T": t}))
 
 
-@kept(1024)
+@bounded_cache(1024)
 def few(
     d: np.dtype,
     shape: Ints,

@@ -18,7 +18,7 @@ from rushlight._backends.llvm.operands import Compiled
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import pool as reference
-from rushlight._backends.tables import Tables, kept
+from rushlight._backends.tables import Tables, bounded_cache
 from rushlight._backends.windows import Windows
 from rushlight._codegen.kernels import pool as kernels
 from rushlight._codegen.kernels import pool_last, spans
@@ -284,7 +284,7 @@ class Spans(NamedTuple):
     back: tuple[np.ndarray, ...]  # the windows that each place of a dimension is in
 
 
-@kept(1024)
+@bounded_cache(1024)
 def adaptive_spans(sizes: Ints, out: Ints) -> Spans | None:
     if 0 in sizes or 0 in out or prod(sizes) >= LARGE:
         return None
@@ -400,7 +400,7 @@ def fractional_numbers(sizes: Ints, kernel: Ints, out: Ints, order: Ints) -> Int
     return (*three(sizes, 1), *three(out, 1)) if 0 < prod(sizes) < LARGE else None
 
 
-@kept(64)
+@bounded_cache(64)
 def whole(planes: int) -> np.ndarray:
     """Of each plane one window of one element."""
     return np.tile(np.array([0, 1]), planes)
@@ -440,7 +440,7 @@ def adaptive_averages_adjoint(g: np.ndarray, sizes: Ints) -> np.ndarray:
 # -- averages ------------------------------------------------------------------------------------------
 
 
-@kept(256)
+@bounded_cache(256)
 def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resample.Lists | None:
     """Which of m windows of size k, s apart from -p on, each of n elements is in."""
     window = np.repeat(np.arange(m), k)
@@ -451,14 +451,14 @@ def back_lists(m: int, n: int, k: int, s: int, p: int, dtype: np.dtype) -> resam
     return resample.lists(m, n, at[order], window[order], np.ones(len(at), dtype))
 
 
-@kept(1024)
+@bounded_cache(1024)
 def divisors(w: Windows, divisor: Divisor, dtype: np.dtype) -> np.ndarray:
     """By what each window's sum is divided, as an array of `dtype`."""
     count = np.asarray(reference.window_counts(w, divisor), dtype)
     return np.ascontiguousarray(np.broadcast_to(count, w.out))
 
 
-@kept(1024)
+@bounded_cache(1024)
 def averages_plan(w: Windows, divisor: Divisor, dtype: np.dtype, last: bool) -> Plan | None:
     """How averages are found; None where kernels do not."""
     t = of(dtype)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rushlight._backends.reference.reduce import upcast
-from rushlight._backends.tables import kept
+from rushlight._backends.tables import bounded_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -331,7 +331,7 @@ def window_sums_adjoint(
     return g
 
 
-@kept(256)
+@bounded_cache(256)
 def window_counts(windows: Windows, divisor: Divisor) -> np.ndarray | int:
     """By how much each window's sum is divided: as many elements as it has, its padding included or not, or a
     given number."""
@@ -377,7 +377,7 @@ def adaptive_sums(x: np.ndarray, out: Ints) -> np.ndarray:
     return x
 
 
-@kept(256)
+@bounded_cache(256)
 def adaptive_counts(sizes: Ints, out: Ints) -> np.ndarray:
     """The number of inputs in each window of adaptive pooling, shape `out`."""
     total = np.ones((), np.int64)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rushlight._backends.tables import kept
+from rushlight._backends.tables import bounded_cache
 from rushlight.core.dtype_sets import F32, F64
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 # -- a regular grid: taps --------------------------------------------------------------------------
 
 
-@kept(256)
+@bounded_cache(256)
 def taps_of(
     n: int, m: int, scale: float | None, mode: str, corners: bool, antialias: bool, dtype: np.dtype
 ) -> Taps:

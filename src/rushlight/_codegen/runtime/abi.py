@@ -79,7 +79,7 @@ def field(thing: object, offset: int) -> int:
     return word(id(thing) + 8 * offset)
 
 
-def at(thing: object, offset: int) -> int:
+def field_address(thing: object, offset: int) -> int:
     """The address of a field of an object."""
     return id(thing) + 8 * offset
 

@@ -291,7 +291,7 @@ class _Pool:
         name = b"rushlight".ljust(abi.HANDLER_NAME, b"\0") + bytes([abi.HANDLER_VERSION])
         handler = ctypes.create_string_buffer(name + np.array([here, *calls], np.int64).tobytes())
         title = ctypes.create_string_buffer(b"mem_handler")
-        native.keep((self.words, handler, title))
+        native.keep_alive((self.words, handler, title))
         new = ctypes.PYFUNCTYPE(ctypes.py_object, *[ctypes.c_void_p] * 3)
         self.handler = new(("PyCapsule_New", ctypes.pythonapi))(handler, title, None)
         # Whoever had the lock is not in a child.

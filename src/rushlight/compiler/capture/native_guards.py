@@ -60,7 +60,7 @@ class Walk:
     def word(self, o: Any, offset: int, expected: int) -> None:
         """A field of an object has a value."""
         self.held.append(o)
-        self.words[abi.at(o, offset), expected] = None
+        self.words[abi.field_address(o, offset), expected] = None
 
     def item(self, d: Any, key: str, expected: int) -> None:
         """A dictionary has an object under a name; 0: it has none."""

@@ -61,7 +61,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     if c is Tensor or c is list:
         index = plain_index(index)
         if (c := index.__class__) is Tensor:
-            if (taken := taken_at(self, a, index)) is not None:
+            if (taken := read_at_tensors(self, a, index)) is not None:
                 return taken
             b = index._array
             if (
@@ -85,13 +85,13 @@ def getitem(self: Tensor, index: Any) -> Tensor:
             break
     else:
         return basic_index(self, index)
-    if index.__class__ is tuple and (taken := taken_at(self, a, index)) is not None:
+    if index.__class__ is tuple and (taken := read_at_tensors(self, a, index)) is not None:
         return taken
     if opened_levels and lifted().among(self, index if c is tuple else (index,)):
         return lifted().getitem(self, index)
     if index.__class__ is not tuple:
         index = as_tuple(index)
-    if a.__class__ is ndarray and (found := placed(self, a, index)) is not None:
+    if a.__class__ is ndarray and (found := split_index(self, a, index)) is not None:
         return advanced.index_at(*found)
     if not OWN.issuperset(map(type, index)) and any(map(overrides.overriding, index)):
         got = overrides.call_overrides(Tensor.__getitem__, (self, index), {})
@@ -100,7 +100,7 @@ def getitem(self: Tensor, index: Any) -> Tensor:
     return by_items(self, index)
 
 
-def taken_at(self: Tensor, a: Any, index: Any) -> Tensor | None:
+def read_at_tensors(self: Tensor, a: Any, index: Any) -> Tensor | None:
     """`self[index]` with index tensors in it, where no history is recorded; None where that is so, or the kernel for it
     does not know the index."""
     if a.__class__ is not ndarray or active.modes or self.__class__ not in _plain_classes:
@@ -111,7 +111,7 @@ def taken_at(self: Tensor, a: Any, index: Any) -> Tensor | None:
     return taken if taken is None else _wrap(taken)
 
 
-def placed(self: Tensor, a: Any, index: tuple) -> tuple[Tensor, advanced.At] | None:
+def split_index(self: Tensor, a: Any, index: tuple) -> tuple[Tensor, advanced.At] | None:
     """(the view that the basic part of an index makes, what index tensors say of it) of plain index tensors; else None."""
     found = advanced.parted(a, index)
     if found is None:
@@ -394,7 +394,7 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
         if not opened_levels and copied_plainly(node_op, view, value, "copy_"):
             return
     elif not fills and self._array.__class__ is ndarray and not opened_levels:
-        if (place := placed(self, self._array, items)) is not None:
+        if (place := split_index(self, self._array, items)) is not None:
             value = without_leading_ones(value, None)
             if not advanced.wrote_plainly(*place, value, False):
                 advanced.index_put_(*place, value)

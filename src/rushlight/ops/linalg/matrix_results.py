@@ -10,7 +10,7 @@ from rushlight.autograd.state import active
 from rushlight.core import dtypes
 from rushlight.core.tensor import _wrap
 from rushlight.dispatch.handlers import checks_values
-from rushlight.dispatch.transforms import Lifted, inside
+from rushlight.dispatch.transforms import Lifted, tensor_inside
 
 
 def batch_element(info) -> str:
@@ -25,7 +25,7 @@ def codes(info):
     """All codes of a tensor or array, of all elements of a batch too."""
     info = getattr(info, "_array", info)
     while isinstance(info, Lifted):
-        info = inside(info)._array
+        info = tensor_inside(info)._array
     return info.reshape(-1)
 
 

@@ -22,11 +22,11 @@ from rushlight.ops.nn.pool import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    in_channels_last,
     last_node,
     max_pool1d,
     max_pool2d,
     max_pool3d,
-    placed,
     regular,
     spread,
     take_at_indices,
@@ -72,13 +72,13 @@ def declare_adaptive(n: int) -> tuple:
     @op(where="internal", name=name, node=last_node(f"AdaptiveAvgPool{n}D", n))
     def averages(xp, input: Array, output_size: Ints):
         x, last = regular(xp, input, n < 3, n == 1)
-        return placed(xp, xp.adaptive_averages(x, output_size), last)
+        return in_channels_last(xp, xp.adaptive_averages(x, output_size), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"AdaptiveAvgPool{n}DBackwardBackward0")
     def gradient(xp, grad_output: Array, sizes: Ints):
         check_filled(f"{name}_backward", "grad_output", grad_output.shape)
         g, last = regular(xp, grad_output, lines=n == 1)
-        return placed(xp, xp.adaptive_averages_adjoint(g, sizes), last)
+        return in_channels_last(xp, xp.adaptive_averages_adjoint(g, sizes), last)
 
     averages.grad(input=lambda g, input_shape: gradient(g, input_shape[-n:]))
     gradient.grad(grad_output=lambda g, grad_output_shape: averages(g, grad_output_shape[-n:]))
@@ -93,7 +93,11 @@ def declare_adaptive(n: int) -> tuple:
         x, last = regular(xp, input, lines=n == 1)
         y, indices = xp.adaptive_maxima(x, output_size)
         if n < 3:
-            return (placed(xp, y, True), placed(xp, indices, True)) if last else (y, indices)
+            return (
+                (in_channels_last(xp, y, True), in_channels_last(xp, indices, True))
+                if last
+                else (y, indices)
+            )
         return xp.contiguous(y), xp.contiguous(indices)  # PyTorch's are always so
 
     def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
@@ -277,7 +281,7 @@ def declare_unpool(n: int) -> Any:
                 f"with non-empty planes, but got {list(input.shape)}"
             )
         x, last = regular(xp, input)
-        return placed(xp, xp.put_at_indices(x, indices, out), last)
+        return in_channels_last(xp, xp.put_at_indices(x, indices, out), last)
 
     unpool.grad(input=lambda g, indices: take_at_indices(g, indices, n))
     return unpool

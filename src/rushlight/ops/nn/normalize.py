@@ -400,9 +400,9 @@ def normalized_rms(
     y = xp.rms_norm(input, weight, prod(normalized_shape), eps)
     if not is_channels_last(input):
         return y
-    from rushlight.ops.nn.pool import placed
+    from rushlight.ops.nn.pool import in_channels_last
 
-    return placed(xp, y, True)
+    return in_channels_last(xp, y, True)
 
 
 normalized_rms.grad_all(rms_rule, kernel=rms_gradients)

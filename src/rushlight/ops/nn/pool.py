@@ -157,7 +157,7 @@ def regular(
     return xp.row_major(a), False
 
 
-def placed(xp: Any, a: np.ndarray, last: bool) -> np.ndarray:
+def in_channels_last(xp: Any, a: np.ndarray, last: bool) -> np.ndarray:
     """`a` with the strides that PyTorch gives a channels-last result."""
     if not last or a.strides == channels_last_steps(a.shape, a.itemsize):
         return a
@@ -182,7 +182,7 @@ def channels_last_steps(shape: Ints, size: int) -> Ints:
 def add_at_indices(xp, input: Array, indices: Array, sizes: Ints):
     """Zeros of `sizes` with `input` added at `indices`, which count through each plane: channels last as these are."""
     last = not indices.flags.c_contiguous and is_channels_last(indices)
-    return placed(xp, xp.add_at_indices(input, indices, sizes), last)
+    return in_channels_last(xp, xp.add_at_indices(input, indices, sizes), last)
 
 
 @op(where="internal", node="MaxPoolBackwardBackward0")
@@ -215,14 +215,14 @@ def declare_max_pool(n: int) -> tuple:
     @op(where="internal", name=f"{name}_with_indices", node=node, outputs=("output", "indices"))
     def indexed(xp, input: Array, windows: Windows):
         x, last = regular(xp, input, lines=n == 1)
-        return tuple(placed(xp, a, last) for a in xp.max_pool_indices(x, windows))
+        return tuple(in_channels_last(xp, a, last) for a in xp.max_pool_indices(x, windows))
 
     @op(where="internal", name=name, node=node, intermediates=("indices",))
     def values(xp, input: Array, windows: Windows, keep: bool):
         if keep:
             return indexed.op.declared(xp, input, windows)
         x, last = regular(xp, input)
-        return placed(xp, xp.max_pool(x, windows), last), None
+        return in_channels_last(xp, xp.max_pool(x, windows), last), None
 
     for each in (values, indexed):
         each.grad(input=lambda g, indices, windows: add_at_indices(g, indices, windows.sizes))
@@ -351,12 +351,12 @@ def declare_avg_pool(n: int) -> Any:
     @op(where="internal", name=name, node=last_node(f"AvgPool{n}D", n))
     def forward(xp, input: Array, windows: Windows, divisor: tuple):
         x, last = regular(xp, input, n < 3, n == 1)
-        return placed(xp, xp.window_averages(x, windows, divisor), last)
+        return in_channels_last(xp, xp.window_averages(x, windows, divisor), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")
     def gradient(xp, grad_output: Array, windows: Windows, divisor: tuple):
         g, last = regular(xp, grad_output, lines=n == 1)
-        return placed(xp, xp.window_averages_adjoint(g, windows, divisor), last)
+        return in_channels_last(xp, xp.window_averages_adjoint(g, windows, divisor), last)
 
     forward.grad(input=lambda g, windows, divisor: gradient(g, windows, divisor))
     gradient.grad(grad_output=lambda g, windows, divisor: forward(g, windows, divisor))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rushlight._backends.tables import kept
+from rushlight._backends.tables import bounded_cache
 from rushlight.core import dtypes, settings
 from rushlight.core.dtype_sets import FLOATING, U8
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.adaptive_pool import adaptive_avg_pool
 from rushlight.ops.nn.inputs import check_tensor
-from rushlight.ops.nn.pool import placed, regular
+from rushlight.ops.nn.pool import in_channels_last, regular
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def sizes_error(a: np.ndarray, out: Ints) -> None:
     )
 
 
-@kept(256)
+@bounded_cache(256)
 def taps(
     xp: Any, sizes: Ints, out: Ints, scales: Any, mode: str, corners: bool, antialias: bool, dtype: Any
 ) -> tuple:  # fmt: skip
@@ -70,7 +70,7 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
         each = taps(
             xp, x.shape[2:], output_size, scale_factors, mode, align_corners, antialias, x.dtype
         )
-        return placed(xp, xp.resample(x, each), last)
+        return in_channels_last(xp, xp.resample(x, each), last)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}BackwardBackward0")
     def gradient(
@@ -82,7 +82,7 @@ def declare(n: int, name: str, node: str, mode: str, antialias: bool = False) ->
     ):
         g, last = regular(xp, grad_output)
         each = taps(xp, sizes, g.shape[2:], scale_factors, mode, align_corners, antialias, g.dtype)
-        return placed(xp, xp.resample_adjoint(g, each, sizes), last)
+        return in_channels_last(xp, xp.resample_adjoint(g, each, sizes), last)
 
     forward.grad(
         input=lambda g, input_shape, align_corners, scale_factors: gradient(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.ops.nn.inputs import is_channels_last
-from rushlight.ops.nn.pool import placed
+from rushlight.ops.nn.pool import in_channels_last
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ def joined(xp: Any, input: np.ndarray, a: np.ndarray, shape: tuple, k: int) -> n
     channels, which are last in memory where the input's are."""
     last = not input.flags.c_contiguous and is_channels_last(input)
     if not last or len(shape) == 5 and a.ndim == 7:  # channels of (*, C, H, W) are not dimension 1
-        return placed(xp, xp.row_major(a).reshape(shape), last)
+        return in_channels_last(xp, xp.row_major(a).reshape(shape), last)
     rows = xp.row_major(a.transpose(0, *range(1 + k, a.ndim), *range(1, 1 + k)))
     n = len(shape) - 1
     return rows.reshape(shape[0], *shape[2:], shape[1]).transpose(0, n, *range(1, n))

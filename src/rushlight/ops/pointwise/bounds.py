@@ -70,35 +70,36 @@ def clamp(xp, input: Array, min: Number = None, max: Number = None):
 # Conditions mean the same on tensors, in rules, as on arrays, in the kernels of rules.
 
 
-def kept(g: Tensor, where: Tensor) -> Tensor:
+def zero_unless(g: Tensor, where: Tensor) -> Tensor:
     """`g` where a condition holds, else 0."""
     return g.masked_fill(~where, 0)
 
 
-def kept_array(xp: Any, g: Any, where: Any) -> Any:
-    """`kept` of arrays."""
+def zero_array_unless(xp: Any, g: Any, where: Any) -> Any:
+    """`zero_unless` of arrays."""
     return xp.where(where, g, g.dtype.type(0))
 
 
-def inside(input: Any, min: Any, max: Any) -> Any:
+def within_bounds(input: Any, min: Any, max: Any) -> Any:
     """Whether `input` was within its bounds."""
     if min is None:
         return input <= max
     return input >= min if max is None else (input >= min) & (input <= max)
 
 
-def below(input: Any, min: Any, max: Any) -> Any:
+def is_lower_bound(input: Any, min: Any, max: Any) -> Any:
     """Whether the lower bound became the result."""
     return input < min if max is None else (input < min) & (min < max)
 
 
-def above(input: Any, min: Any, max: Any) -> Any:
+def is_upper_bound(input: Any, min: Any, max: Any) -> Any:
     """Whether the upper bound became the result."""
     return input > max if min is None else (input > max) | (max < min)
 
 
 clamp.grad(
-    input=lambda g, input, min, max: kept(g, inside(input, min, max)), kernel="clip_gradient"
+    input=lambda g, input, min, max: zero_unless(g, within_bounds(input, min, max)),
+    kernel="clip_gradient",
 )
 clamp.alias("clip")
 
@@ -112,16 +113,16 @@ def _clamp_tensors(xp, input: Array, min: Array | None = None, max: Array | None
 
 
 _clamp_tensors.grad(
-    input=lambda g, input, min, max: kept(g, inside(input, min, max)),
-    kernel=lambda xp, g, input, min, max: kept_array(xp, g, inside(input, min, max)),
+    input=lambda g, input, min, max: zero_unless(g, within_bounds(input, min, max)),
+    kernel=lambda xp, g, input, min, max: zero_array_unless(xp, g, within_bounds(input, min, max)),
 )
 _clamp_tensors.grad(
-    min=lambda g, input, min, max: kept(g, below(input, min, max)),
-    kernel=lambda xp, g, input, min, max: kept_array(xp, g, below(input, min, max)),
+    min=lambda g, input, min, max: zero_unless(g, is_lower_bound(input, min, max)),
+    kernel=lambda xp, g, input, min, max: zero_array_unless(xp, g, is_lower_bound(input, min, max)),
 )
 _clamp_tensors.grad(
-    max=lambda g, input, min, max: kept(g, above(input, min, max)),
-    kernel=lambda xp, g, input, min, max: kept_array(xp, g, above(input, min, max)),
+    max=lambda g, input, min, max: zero_unless(g, is_upper_bound(input, min, max)),
+    kernel=lambda xp, g, input, min, max: zero_array_unless(xp, g, is_upper_bound(input, min, max)),
 )
 
 
@@ -164,19 +165,19 @@ def clamp_max(xp, input: Array, max: Number):
 
 for each in (clamp_min, _clamp_min_tensor):
     each.grad(
-        input=lambda g, input, min: kept(g, input >= min),
-        kernel=lambda xp, g, input, min: kept_array(xp, g, input >= min),
+        input=lambda g, input, min: zero_unless(g, input >= min),
+        kernel=lambda xp, g, input, min: zero_array_unless(xp, g, input >= min),
     )
 for each in (clamp_max, _clamp_max_tensor):
     each.grad(
-        input=lambda g, input, max: kept(g, input <= max),
-        kernel=lambda xp, g, input, max: kept_array(xp, g, input <= max),
+        input=lambda g, input, max: zero_unless(g, input <= max),
+        kernel=lambda xp, g, input, max: zero_array_unless(xp, g, input <= max),
     )
 _clamp_min_tensor.grad(
-    min=lambda g, input, min: kept(g, input < min),
-    kernel=lambda xp, g, input, min: kept_array(xp, g, input < min),
+    min=lambda g, input, min: zero_unless(g, input < min),
+    kernel=lambda xp, g, input, min: zero_array_unless(xp, g, input < min),
 )
 _clamp_max_tensor.grad(
-    max=lambda g, input, max: kept(g, input > max),
-    kernel=lambda xp, g, input, max: kept_array(xp, g, input > max),
+    max=lambda g, input, max: zero_unless(g, input > max),
+    kernel=lambda xp, g, input, max: zero_array_unless(xp, g, input > max),
 )
