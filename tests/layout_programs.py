@@ -211,6 +211,7 @@ FAMILIES: dict[str, tuple[Any, list[str]]] = {
         one,
         "x.cumsum(0) ; x.sort(-1, stable=True) ; x.flip(0) ; x.flip((0, -1)) if x.ndim > 1 else x ; x.roll(1, 0) ; x.topk(1, 0) ; "
         "x.log_softmax(0) ; torch.rot90(x) if x.ndim > 1 else x ; torch.nn.functional.pad(x, (1, 1)) ; torch.tril(x) if x.ndim > 1 else x ; "
+        "x.float().quantile(0.5, 0) ; x.float().nanquantile(torch.tensor([0.2, 0.8]), -1) ; torch.mvlgamma(x.float().abs() + 3, 2) ; "
         "torch.diff(x, dim=0) ; x.repeat(*[2] * x.ndim) ; torch.cat([x, x]) ; torch.stack([x, x], 1) ; x[[0] * 2] if len(x) else x ; "
         "x[..., None] ; x.reshape(-1) ; torch.select_scatter(x, x.select(0, 0) * 2, 0, 0) if len(x) else x ; "
         "x[None, torch.tensor([0, 0])] if len(x) else x ; torch.fft.fftshift(x)".split(" ; "),
@@ -224,6 +225,10 @@ FAMILIES: dict[str, tuple[Any, list[str]]] = {
             "x.mean((2, 3), keepdim=True)", "x * x.mean((2, 3), keepdim=True)", "(x + 1).flatten(1)",
             "torch.cat([x, x], 1)", "x.contiguous(memory_format=torch.channels_last) * 2", f"{F}pixel_unshuffle(x, 1)",
             "x.to(memory_format=torch.channels_last)", "torch.zeros_like(x.sum(1, keepdim=True) + x)",
+            "torch.stack([x, x], 1)", "torch.stack([x, x], -1)", "x.roll(1, 1)", "x.roll((1, 1), (2, 0))", "x.roll(0, 3)",
+            f"{F}pad(x, (1, 0, 0, 0), mode='reflect')", f"{F}pad(x, (0, 1, 1, 0), mode='replicate')", "torch.kron(x, x)",
+            f"{F}mse_loss(x, x.contiguous(), reduction='none')", f"{F}rrelu(x)",
+            f"{F}binary_cross_entropy_with_logits(x, x.sigmoid().contiguous(), reduction='none')",
         ],
     ),
     "products": (
@@ -236,7 +241,7 @@ FAMILIES: dict[str, tuple[Any, list[str]]] = {
         squares,
         "torch.linalg.inv(x) ; torch.linalg.solve(x, x) ; torch.linalg.lu_factor(x) ; torch.linalg.qr(x) ; x.mT.clone() ; "
         "torch.linalg.cholesky(x @ x.mT + 9 * torch.eye(x.shape[-1], dtype=x.dtype)) ; torch.linalg.solve(x, x[..., 0]) ; "
-        "torch.linalg.eigvalsh(x)".split(" ; "),
+        "torch.linalg.eigvalsh(x) ; torch.linalg.matrix_power(x, 1) ; torch.svd(x, compute_uv=False)[2]".split(" ; "),
     ),
 }  # fmt: skip
 

@@ -25,7 +25,8 @@ def test_any_order_of_memory(n, dtypes):
             tensors.append(turned.permute([order.index(d) for d in range(n)]))
         arrays = [t.numpy() for t in tensors]
         stacked = torch.stack(tensors, dim)
-        assert stacked.is_contiguous() and stacked.dtype is getattr(torch, dtypes[0])
+        last = order == (0, 2, 3, 1) and dim % 5 < 4  # channels last in memory, as the tensors
+        assert stacked.is_contiguous() is not last and stacked.dtype is getattr(torch, dtypes[0])
         assert np.array_equal(stacked.numpy(), np.stack(arrays, dim))
         if -n <= dim < n:
             joined = torch.cat(tensors, dim)

@@ -85,6 +85,8 @@ def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
         return None
     if not shape:
         return _in_a_row(arrays)
+    if len(shape) > 3 and not all(a.flags.c_contiguous for a in arrays):
+        return None  # channels may be last
     axis %= len(shape) + 1
     new = (*shape[:axis], 1, *shape[axis:])
     return _joined([a.reshape(new) for a in arrays], axis)

@@ -459,8 +459,6 @@ def joined(STACK, items: Header, axis: i64, plan: Ptr[i64]):
             if lie & ((rows == 1) | (row >= 8 * count) | (rows * row < 2048)):
                 note(plan, rows * row, [rows, row])
                 plan[RUN] = i64(rows * row > 0)
-            elif lie | (
-                STACK | (nd < 4)
-            ):  # four dimensions may be joined as they lie: channels last
+            elif lie | (nd < 4) | (d == nd):  # four may be joined as they lie: channels last
                 note(plan, rows * row, [d, length])
                 plan[RUN] = i64(2) if rows * row > 0 else i64(0)

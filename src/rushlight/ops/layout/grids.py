@@ -7,7 +7,7 @@ from typing import Any
 from rushlight.core import dtypes, settings
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Arrays, op, public
-from rushlight.ops.layout.joining import promoted, stack
+from rushlight.ops.layout.joining import promoted, stack, unbind
 from rushlight.ops.layout.shape import expand, listed
 
 
@@ -163,9 +163,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    coordinates = []
+    coordinates: list[Tensor] = []
     indices = indices.to(dtypes.int64)  # a size may be too large for the dtype of the indices
     for n in reversed(sizes):
-        coordinates.append(indices.remainder(n))
+        coordinates.insert(0, indices.remainder(n))
         indices = indices.div(n, rounding_mode="floor")
-    return tuple(reversed(coordinates))
+    return tuple(unbind(stack(coordinates, -1), -1)) if coordinates else ()

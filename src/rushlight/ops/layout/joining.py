@@ -213,13 +213,20 @@ def cat(xp, tensors: Arrays, dim: int = 0):
                     f"Sizes of tensors must match except in dimension {dim}. Expected size "
                     f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
                 )
-    if n >= 4 and all(
-        geometry.is_channels_last_strides(a.shape, xp.element_strides(a)) for a in tensors
+    return xp.cat(kept, dim) if len(kept) < len(tensors) else side_by_side(xp, kept, dim)
+
+
+def side_by_side(xp: Any, arrays: list, dim: int) -> Any:
+    """Arrays whose shapes agree but for `dim`, one after the other: with channels last in memory where all have them so,
+    else row-major."""
+    n = arrays[0].ndim
+    if n in (4, 5) and all(
+        geometry.is_channels_last_strides(a.shape, xp.element_strides(a)) for a in arrays
     ):
         order = (0, *range(2, n), 1)
         back = (0, n - 1, *range(1, n - 1))
-        return xp.cat([a.transpose(order) for a in kept], order.index(dim)).transpose(back)
-    return xp.cat(kept, dim)
+        return xp.cat([a.transpose(order) for a in arrays], order.index(dim)).transpose(back)
+    return xp.cat(arrays, dim)
 
 
 def promoted(xp: Any, arrays: list) -> list:
@@ -277,8 +284,14 @@ def stack(xp, tensors: Arrays, dim: int = 0):
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
                 f"{list(a.shape)} at entry {i}"
             )
+    arrays = promoted(xp, tensors)
+    if len(shape) in (4, 5) and dim < len(
+        shape
+    ):  # as PyTorch: joined along the dimension, which is split then
+        joined = side_by_side(xp, arrays, dim)
+        return joined.reshape((*shape[:dim], len(arrays), *shape[dim:]))
     new = (*shape[:dim], 1, *shape[dim:])
-    parts = [a.reshape(new) for a in promoted(xp, tensors)]
+    parts = [a.reshape(new) for a in arrays]
     return xp.cat(parts, dim) if shape else xp.concatenate(parts)
 
 

@@ -93,7 +93,23 @@ def roll(xp, input: Array, shifts: Any, dims: Any = None):
         )
     for d in dims:
         geometry.wrap_dim(d, input.ndim, wrap_scalar=False)
+    if not input.size:
+        return xp.copy_like(input, input)
+    if input.ndim in (4, 5) and not input.flags.c_contiguous:
+        if geometry.is_channels_last_strides(input.shape, xp.element_strides(input)):
+            return roll_as_joined(xp, input, shifts, dims)
     return xp.roll(input, shifts, tuple(dims))
+
+
+def roll_as_joined(xp: Any, a: Any, shifts: Ints, dims: Ints) -> Any:
+    """What PyTorch does, and from which the order in memory follows: the two parts change places, dimension by dimension."""
+    from rushlight.ops.layout.joining import side_by_side
+
+    for shift, d in zip(shifts, dims, strict=True):
+        axis, start = d % a.ndim, -shift % a.shape[d]
+        at = (slice(None),) * axis
+        a = side_by_side(xp, [a[(*at, slice(start, None))], a[(*at, slice(start))]], axis)
+    return a
 
 
 def roll_back(g: Tensor, shifts: Any, dims: Any) -> Tensor:

@@ -186,7 +186,7 @@ def matrix_power(A: Array, n: int):
         if odd:
             result = square if result is None else result @ square
         if not n:
-            return result if result is not A else A.clone()
+            return result if result is not A else A.clone(memory_format=dtypes.contiguous_format)
         square = square @ square
 
 
@@ -300,7 +300,8 @@ def kron(input: Array, other: Array):
     b = (*(1,) * (n - other.ndim), *other.shape)
     x = input.reshape([k for m in a for k in (m, 1)])
     y = other.reshape([k for m in b for k in (1, m)])
-    if n and input.numel() * other.numel() > LONG and b[-1] * other.element_size() <= SHORT:
+    long = n and input.numel() * other.numel() > LONG and b[-1] * other.element_size() <= SHORT
+    if long and (input.is_contiguous() or other.is_contiguous()):
         # rows are made longer first
         x = x.expand(*x.shape[:-1], b[-1]).flatten(-2)
         y = y.expand(*y.shape[:-2], a[-1], b[-1]).flatten(-2)

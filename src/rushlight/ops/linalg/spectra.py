@@ -223,7 +223,7 @@ def svd_of_old(input: Array, some: bool = True, compute_uv: bool = True):
     if not compute_uv:
         *lead, m, n = input.shape
         zeros = input.detach().new_zeros
-        values = (zeros((*lead, m, m)), svdvals(input), zeros((*lead, n, n)))
+        values = (zeros((*lead, m, m)), svdvals(input), zeros((*lead, n, n)).mH)
     else:
         u, s, vh = svd(input, not some)
         values = (u, s, vh.mH)

@@ -492,7 +492,7 @@ def rrelu(
     generator: Any = None,
 ):  # fmt: skip
     """leaky_relu with a slope drawn from [lower, upper) for each element up to 0 in training, else the mean."""
-    slope = mean_slope(lower, upper)
+    slope, input = mean_slope(lower, upper), input.contiguous()
     if not training:
         return leaky(input, slope)
     wide = dtypes.float64 if input.dtype is dtypes.float64 else dtypes.float32

@@ -14,7 +14,7 @@ from rushlight._backends.convolution import Problem, out_sizes
 from rushlight.core import dtypes, settings
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.registry import Array, composite, op
-from rushlight.ops.nn.inputs import is_channels_last
+from rushlight.ops.nn.inputs import has_channels_last_1d, is_channels_last
 
 if TYPE_CHECKING:
     import numpy as np
@@ -197,11 +197,16 @@ def convolve(
             input.shape, weight.shape, size, stride, padding, dilation, output_padding, groups,
             dtype, last,
         )  # fmt: skip
-        return xp.convolve_transposed(input, weight, bias, problem)
-    problem = forward_problem(
-        input.shape, weight.shape, size, stride, padding, dilation, groups, dtype, last
-    )
-    return xp.convolve(input, weight, bias, problem)
+        y = xp.convolve_transposed(input, weight, bias, problem)
+    else:
+        problem = forward_problem(
+            input.shape, weight.shape, size, stride, padding, dilation, groups, dtype, last
+        )
+        y = xp.convolve(input, weight, bias, problem)
+    if weight.ndim == 3 and has_channels_last_1d(weight):
+        _, channels, n = y.shape
+        return xp.with_strides(y, (channels * n, 1, channels))
+    return y
 
 
 def input_gradient(

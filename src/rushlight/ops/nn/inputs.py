@@ -36,6 +36,16 @@ def is_channels_last(a: np.ndarray) -> bool:
     return is_channels_last_in_bytes(a.shape, a.strides, a.itemsize)
 
 
+def has_channels_last_1d(weight: np.ndarray) -> bool:
+    """As `is_channels_last` of a weight of one dimension, which PyTorch takes for one of two: (O, C, 1, K)."""
+    if weight.ndim != 3 or weight.flags.c_contiguous and 1 not in weight.shape:
+        return False
+    o, c, k = weight.shape
+    outer, channel, step = weight.strides
+    strides = (outer, channel, step * k, step)
+    return is_channels_last_in_bytes((o, c, 1, k), strides, weight.itemsize)
+
+
 @lru_cache(maxsize=1024)
 def is_channels_last_in_bytes(shape: Ints, strides: Ints, size: int) -> bool:
     """The same for 4 or 5 dimensions, of strides in bytes and elements of `size` bytes."""

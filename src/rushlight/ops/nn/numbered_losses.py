@@ -117,4 +117,6 @@ def norm_except_dim(v: Array, pow: int = 2, dim: int = 0):
 @composite(method=False, inplace=False, out=False)
 def _weight_norm(v: Array, g: Array, dim: int = 0):
     """g v / ||v||, with the norm over all dimensions but `dim`."""
+    if dim in (0, v.ndim - 1):  # one kernel in PyTorch, whose result is row-major
+        v, g = v.contiguous(), g.contiguous()
     return v * (g / norm_except_dim(v, 2, dim))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core import dtypes
 from rushlight.dispatch.registry import Array, composite, op
 from rushlight.dispatch.results import kind
-from rushlight.ops.nn.inputs import check_dtype, check_tensor
+from rushlight.ops.nn.inputs import check_dtype, check_tensor, is_channels_last
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,17 @@ def constant_pad_nd(xp, input: Array, pad: Ints, value: float = 0):
         from rushlight.ops.indexing.gather import fill_number
 
         fill_number(value, input)  # raises where the dtype cannot hold it
-    return xp.pad_constant(input, each, value)
+    return xp.pad_constant(close_together(xp, input), each, value)
+
+
+def close_together(xp: Any, input: Any) -> Any:
+    """An input with channels last and gaps in memory without the gaps: kernels find its order then."""
+    if (
+        not is_channels_last(input)
+        or input.transpose(0, *range(2, input.ndim), 1).flags.c_contiguous
+    ):
+        return input
+    return xp.copy_like(input, input)
 
 
 constant_pad_nd.grad(input=lambda g, pad: constant_pad_nd(g, [-p for p in pad]))
@@ -108,6 +118,8 @@ def declare_edges(mode: str, kind: str, n: int) -> Any:
         each = edges(kind, input.shape, input.dtype, tuple(pad), mode)
         if mode == "circular":  # PyTorch's result is contiguous
             input = xp.contiguous(input)
+        else:
+            input = close_together(xp, input)
         return xp.pad_edges(input, each, mode)
 
     @op(where="internal", name=f"{name}_gradient", node=f"{node}Backward0")

@@ -111,8 +111,10 @@ def squared_error(xp, input: Array, target: Array, reduction: str):
     d = input.dtype
     if reduction == "none":
         if d.itemsize < 4:
-            return xp.square(input.astype("f") - target.astype("f")).astype(d)
-        return xp.square(xp.subtract(input, target))
+            losses = xp.square(input.astype("f") - target.astype("f")).astype(d)
+        else:
+            losses = xp.square(xp.subtract(input, target))
+        return xp.laid_out(losses, input, target)
     total = xp.squared_distance(input, target)
     if reduction == "mean":
         total = total / total.dtype.type(input.size) if input.size else total.dtype.type("nan")
@@ -300,7 +302,7 @@ def binary_cross_entropy(
 
 @elementwise(
     where="nn.functional", name="_bce_with_logits", node="BinaryCrossEntropyWithLogitsBackward0",
-    accepts="f", inplace=False, out=False,
+    accepts="f", inplace=False, out=False, operands=("target", "input"),
 )  # fmt: skip
 def bce_with_logits_loss(xp, input: Array, target: Array):
     """max(x, 0) - x y + log(1 + exp(-|x|))."""

@@ -124,7 +124,7 @@ def log_gamma_of_dimension(input: Tensor, p: int) -> None:
         raise RuntimeError(f"p has to be greater than or equal to 1, got {p}")
 
 
-@elementwise(promote="float", accepts="f", variant=log_gamma_of_dimension)
+@elementwise(promote="float", accepts="f", variant=log_gamma_of_dimension, operands=())
 def mvlgamma(xp, input: Array, p: int):
     """The logarithm of the gamma function of `p` dimensions."""
     return xp.mvlgamma(input, p)

@@ -378,10 +378,10 @@ def quantiles(
     x = x.sort(-1).values  # nan last
     several = q.shape if hasattr(q, "_array") else ()
     if hasattr(q, "_array") or x.is_meta or (skip_nan and somewhere(x.select(-1, -1).isnan())):
-        values = at_ranks(x, q, interpolation, skip_nan)
+        values = at_ranks(x, q, interpolation, skip_nan).contiguous()
         values = values.movedim(-1, 0) if several else values.squeeze(-1)
     else:
-        values = at_rank(x, q, interpolation)
+        values = at_rank(x, q, interpolation).contiguous()
     if keepdim and ndim:
         shape = [1] * ndim if dim is None else [*input.shape]
         if dim is not None:
