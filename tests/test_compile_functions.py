@@ -500,3 +500,47 @@ def test_a_checkpoint_becomes_a_part_of_a_program():
         torch.manual_seed(0)
         model(x * 2).sum().backward()
         assert torch.equal(given, x.grad)
+
+
+ended = []
+
+
+def walk(x):
+    try:
+        for k in range(3):
+            yield x * (k + 1)
+    finally:
+        ended.append("end")
+
+
+def waits(x):
+    it = walk(x)
+    y = next(it)
+    ended.append("body")
+    return y
+
+
+def waits_at_a_split(x):
+    it = walk(x)
+    y = next(it)
+    sys.getrefcount(ended)
+    ended.append("body")
+    return y * 2
+
+
+def waits_in_another(x):
+    return waits(x) + waits(x)
+
+
+@pytest.mark.parametrize("f", [waits, waits_at_a_split, waits_in_another])
+def test_a_generator_that_waits_ends_with_its_function(f):
+    """It ended in the middle of the capture of a backward pass, or not at all."""
+    compiled, found = torch.compile(f), []
+    for g in (f, compiled, compiled, compiled):
+        ended.clear()
+        x = torch.ones(2, requires_grad=True)
+        y = g(x)
+        ended.append("behind")
+        y.sum().backward()
+        found.append((*ended, *x.grad.tolist()))
+    assert found[1:] == found[:1] * 3

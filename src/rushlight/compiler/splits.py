@@ -12,7 +12,7 @@ Note [Splits]
 
     A call is split only where nothing but the frames of its functions is in the middle of something, and each of them
     waits for the result of a call: not in a function that a built-in function called, nor in a generator or the handler of
-    an exception. In a block of `no_grad` the program of the rest begins with calls not recorded, and ends as the block
+    an exception, nor while a generator waits in a `try`. In a block of `no_grad` the program of the rest begins with calls not recorded, and ends as the block
     does; blocks of autocast and inference mode are left behind a part and entered again before the next (`blocks.py`). All
     that the rest needs must be values that a program can give (numbers, tensors, lists of them, objects from outside) or
     can be made anew: functions, iterators, and objects of the function that nothing else holds.

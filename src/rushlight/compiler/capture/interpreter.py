@@ -58,6 +58,17 @@ class Frame:
         """Have plain values for those that each run computes anew."""
         self.fast[:], self.stack[:] = map(plain, self.fast), map(plain, self.stack)
 
+    def let_go(self) -> None:
+        """Let go of local variables, as a frame that returned does: generators that wait end here."""
+        self.stack.clear()
+        for k in range(len(self.fast)):
+            self.fast[k] = UNBOUND
+
+    def waits_in_try(self) -> bool:
+        """Whether it is that of a generator which waits where something is done when it ends."""
+        i = self.plan.instructions[max(self.at - 1, 0)]
+        return i.name == "YIELD_VALUE" and self.plan.handler(i.offset) is not None
+
     @property
     def site(self) -> tuple[types.CodeType, int]:
         """The place of the instruction that is carried out."""
@@ -329,10 +340,10 @@ def resume(
                 e, error = error, None
                 raise e
             name = i.name
-            if name == "RETURN_VALUE":
-                return "return", stack.pop()
-            if name == "RETURN_CONST":
-                return "return", i.value
+            if name in ("RETURN_VALUE", "RETURN_CONST"):
+                value = stack.pop() if name == "RETURN_VALUE" else i.value
+                frame.let_go()
+                return "return", value
             if name == "YIELD_VALUE":
                 return "yield", stack.pop()
             HANDLERS[name](frame, i, stack, watch)

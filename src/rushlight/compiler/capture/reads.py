@@ -108,8 +108,7 @@ class Reads(Watch):
         self.within = asks_within(f, args, kwargs) or self.within
         if (
             self.splits
-            and self.within is None
-            and self.reason is None
+            and self.within is self.reason is None
             and not self.differentiates
             and frame is not None
             and frame is self.frames[-1]
@@ -117,6 +116,7 @@ class Reads(Watch):
             and now[4:] == self.state[4:]
             and all(x.handled is None for x in self.frames)
             and all(b.caller is a for a, b in itertools.pairwise(self.frames))
+            and not any(g.waits_in_try() for g in self.generators)
         ):
             raise Split(self.at_line(reason), f, args, kwargs, [*self.frames], now[0])
         self.stop(self.within or reason)
