@@ -11,17 +11,10 @@ import numpy as np
 
 import rushlight
 from rushlight._backends import complex32
-from rushlight._backends import cpu as xp
-from rushlight.autograd.graph import (
-    Node,
-    Output,
-    node_and_output,
-    raise_freed,
-    raise_stale,
-    version_of,
-)
-from rushlight.autograd.state import thread, unreached
+from rushlight.autograd.graph import Output, node_and_output, version_of
+from rushlight.autograd.state import thread
 from rushlight.autograd.views import DEFAULT, View, edge_of
+from rushlight.compiler.backward_node import CompiledBackward, begin
 from rushlight.compiler.capture.consumed import ended_at, kind_of, saving_nodes
 from rushlight.compiler.capture.guards import Apart, derivable, evaluate, sharing
 from rushlight.compiler.capture.recording import Segment
@@ -55,83 +48,6 @@ if TYPE_CHECKING:
 VARIABLE = re.compile(r"\bv\d+\b")  # an array that a graph gave
 
 
-class CompiledBackward(Node):
-    """The node of a program's results: its backward pass is a graph, captured together with the forward."""
-
-    __slots__ = ("over", "versions")
-    joins = True
-    backward: Backward
-    places: list[int]  # of what its graph takes, among what was saved and is given
-    likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
-    reached: list[set[int]]  # the results that each source of a gradient is reached from
-    # What the history of each result, as it is written, frees: numbers of nodes; and what was freed so far.
-    saving: list[frozenset[int]]
-    over: frozenset[int]
-    # For each of `versions`, the placeholders of the graph that its memory is in.
-    watching: list[set[int]]
-
-    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
-        if record:
-            raise RuntimeError(
-                "torch.compile with aot_autograd does not currently support double backward: call the function "
-                "without torch.compile"
-            )
-        many = g if self.n_outputs > 1 else [g]
-        absent = tuple([k for k, x in enumerate(many) if x is None])
-        frees = frozenset().union(
-            *[s for s, x in zip(self.saving, many, strict=True) if x is not None]
-        )
-        if frees & self.over:
-            raise_freed(self)
-        program, read = self.backward.without(absent)
-        for (t, n), places in zip(self.versions, self.watching, strict=True):
-            if version_of(t).n != n and not places.isdisjoint(read):
-                raise_stale(self, "input", t.shape, t.dtype, version_of(t).n, n)
-        given = [
-            x._array
-            if x is not None and x._array.strides == like[2] and x._array.__class__ is np.ndarray
-            else laid_out(x, *like)
-            for x, like in zip(many, self.likes, strict=True)
-        ]
-        values = [*self.saved, *given]
-        values = [values[k] for k in self.places]
-        if not keep:
-            self.over |= frees
-            if all(s & self.over for s in self.saving):
-                self.saved = None
-        del given  # the program lets go of each array that it has read
-        gradients = program(values)
-        if absent:  # what is reached from no result with a gradient has none
-            there = [bool(results - {*absent}) for results in self.reached]
-            gradients = tuple([a if t else None for a, t in zip(gradients, there, strict=True)])
-            unreached(e for e, t in zip(edges, there, strict=True) if not t)
-        return tuple([None if a is None else _wrap(a) for a in gradients])
-
-
-def reached_from(s: Segment, given: list) -> list[set[int]]:
-    """For each output of the graph of a backward pass: the numbers of the given gradients that it depends on."""
-    found = {s.inputs[v]: {k} for k, v in enumerate(given) if v in s.inputs}
-    *nodes, output = s.graph.nodes
-    for n in nodes:
-        read = n.all_input_nodes
-        found.setdefault(n, set()).update(*[found[i] for i in read])
-        if read and getattr(n.target, "_opname", "").endswith("_"):  # it writes to the first
-            found[read[0]] |= found[n]
-    return [set() if n is None else found[n] for n in output.args[0]]
-
-
-def laid_out(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) -> np.ndarray:
-    """A gradient in the memory layout that a graph was captured for; zeros for None."""
-    a = xp.empty_strided(shape, dtype, tuple([s // dtype.itemsize for s in strides]))
-    if g is not None and g._array.__class__ is not np.ndarray:
-        raise RuntimeError(
-            "torch.compile: the backward pass of a compiled function does not run inside of a transform or on another "
-            "device: call the function without torch.compile"
-        )
-    a[...] = 0 if g is None else g._array
-    return a
-
-
 class Program:
     """What a capture became: `holds(args, kwargs)` says whether it is right for a call, `run(args, kwargs)` is it."""
 
@@ -155,58 +71,23 @@ class Program:
         self.ended: dict[int, str | None] = {}  # of tensors, where their history is over
         result = template(recorder, result)
         recorder.close()
-        known = [v for v in recorder.values if v.tensor is not None]
-        if any(not derivable(v.tensor) or edge_of(v.tensor) is not v.edge for v in known):
-            raise Stop("a tensor from outside that gets another history by a write")
-        self.results: list[Made] = []  # those with a history
-        self.with_history(result)
         last = last_changes(recorder.steps)
-        for step in last:
-            for v in (*step.args, *step.kwargs.values()):
-                self.with_history(v)
-        counters = [id(version_of(r.tensor)) for r in self.results]
-        if len({*counters}) < len(counters):
-            raise Stop("two results with a history share memory")
+        given_back = [result, *[v for s in last for v in (*s.args, *s.kwargs.values())]]
+        self.results: list[Made] = []  # those with a history
+        self.find_results(recorder, given_back)
         backward = self.differentiate(recorder) if self.results else None
         self.finish(recorder)
         self.lines: list[str] = [*recorder.reads]
-        takes_back = TakesBack(self, recorder)
-        for k, step in enumerate(recorder.steps[: len(recorder.steps) - len(last)]):
-            takes_back.before(k, step)
-            whole = isinstance(step, Step) and step.kind == "writes"  # or nothing, where it raises
-            if changes(step) and not whole:
-                self.unchanged = min(self.unchanged, len(self.lines))
-            if isinstance(step, Segment):
-                self.add_segment(step)
-            elif isinstance(step, Decision):
-                takes_back.decide(step)
-            else:
-                self.add_step(step)
-            if whole:
-                self.unchanged = min(self.unchanged, len(self.lines))
-            takes_back.behind(k)
-        self.handled = takes_back.lines, [*takes_back.saved.values()][::-1]
+        self.add_steps(recorder, recorder.steps[: len(recorder.steps) - len(last)])
         if backward is not None:
             self.add_backward(backward)
         self.unchanged = min(self.unchanged, len(self.lines))
         for step in last:
             self.add_step(step)
-        given = self.expression(result)
+        returned = self.expression(result)
         if backward is not None:
-            self.watch_results([result, *[v for s in last for v in (*s.args, *s.kwargs.values())]])
-        if rest is None and capture.grad_after != capture.state[0]:
-            if any(".replay(" in line for line in self.lines):
-                raise Stop(
-                    "a view of a tensor from outside, and a block of no_grad that began before"
-                )
-            self.names["thread"] = thread
-            self.lines.append(f"thread.grad = {capture.grad_after}")
-        if capture.leaves is not None:
-            self.lines.append(f"{self.guards.name(capture.leaves)}.leave()")
-        if rest is not None:
-            self.names["Continuation"] = Continuation
-            given = f"Continuation({self.guards.name(rest)}, *{given})"
-        self.lines.append(f"return {given}")
+            self.watch_results(given_back)
+        self.add_return(capture, returned)
         self.guard_memory(recorder)
         self.names |= MAKERS
         body = "\n".join("    " + line for line in letting_go(self.lines))
@@ -289,6 +170,17 @@ class Program:
         if self.decisions:
             what += f", {len(self.decisions)} decisions"
         return f"{what}, {len(self.guards.conditions)} guards"
+
+    def find_results(self, recorder: Recorder, given_back: list) -> None:
+        """Find the results with a history among what the program gives back; `Stop` where it cannot give them theirs."""
+        known = [v for v in recorder.values if v.tensor is not None]
+        if any(not derivable(v.tensor) or edge_of(v.tensor) is not v.edge for v in known):
+            raise Stop("a tensor from outside that gets another history by a write")
+        for v in given_back:
+            self.with_history(v)
+        counters = [id(version_of(r.tensor)) for r in self.results]
+        if len({*counters}) < len(counters):
+            raise Stop("two results with a history share memory")
 
     def with_history(self, t: Any) -> None:
         """Find the results that have a history which is not over."""
@@ -402,6 +294,41 @@ class Program:
         for s in recorder.steps:
             if isinstance(s, Segment):
                 s.graph.output(tuple([v.node for v in s.outputs]))
+
+    def add_steps(self, recorder: Recorder, steps: list) -> None:
+        """Write the lines of steps, and note from which line on a run that raises cannot be repeated."""
+        takes_back = TakesBack(self, recorder)
+        for k, step in enumerate(steps):
+            takes_back.before(k, step)
+            whole = isinstance(step, Step) and step.kind == "writes"  # or nothing, where it raises
+            if changes(step) and not whole:
+                self.unchanged = min(self.unchanged, len(self.lines))
+            if isinstance(step, Segment):
+                self.add_segment(step)
+            elif isinstance(step, Decision):
+                takes_back.decide(step)
+            else:
+                self.add_step(step)
+            if whole:
+                self.unchanged = min(self.unchanged, len(self.lines))
+            takes_back.behind(k)
+        self.handled = takes_back.lines, [*takes_back.saved.values()][::-1]
+
+    def add_return(self, capture: Capture, returned: str) -> None:
+        """Write the last lines: the state that the function leaves behind, and what it returns."""
+        if self.rest is None and capture.grad_after != capture.state[0]:
+            if any(".replay(" in line for line in self.lines):
+                raise Stop(
+                    "a view of a tensor from outside, and a block of no_grad that began before"
+                )
+            self.names["thread"] = thread
+            self.lines.append(f"thread.grad = {capture.grad_after}")
+        if capture.leaves is not None:
+            self.lines.append(f"{self.guards.name(capture.leaves)}.leave()")
+        if self.rest is not None:
+            self.names["Continuation"] = Continuation
+            returned = f"Continuation({self.guards.name(self.rest)}, *{returned})"
+        self.lines.append(f"return {returned}")
 
     def add_step(self, step: Step) -> None:
         args = [self.expression(v) for v in step.args]
@@ -544,6 +471,18 @@ class Program:
             self.lines.append(f"{name}._counter = {'None' if self.in_inference else 'INFERENCE'}")
 
 
+def reached_from(s: Segment, given: list) -> list[set[int]]:
+    """For each output of the graph of a backward pass: the numbers of the given gradients that it depends on."""
+    found = {s.inputs[v]: {k} for k, v in enumerate(given) if v in s.inputs}
+    *nodes, output = s.graph.nodes
+    for n in nodes:
+        read = n.all_input_nodes
+        found.setdefault(n, set()).update(*[found[i] for i in read])
+        if read and getattr(n.target, "_opname", "").endswith("_"):  # it writes to the first
+            found[read[0]] |= found[n]
+    return [set() if n is None else found[n] for n in output.args[0]]
+
+
 def last_changes(steps: list) -> list[Step]:
     """The changes of Python's objects with which a program ends: they may keep tensors with a history."""
     found = itertools.takewhile(
@@ -594,12 +533,3 @@ def letting_go(lines: list[str]) -> list[str]:
 
 def backward_began(lines: list[str]) -> bool:
     return any(line.startswith("node = begin(") for line in lines)
-
-
-def begin(kind: type, edges: list, saved: list, versions: list) -> CompiledBackward:
-    """The node of the results of one run."""
-    node = object.__new__(kind)
-    node.edges, node.saved, node.versions = tuple(edges), saved, versions
-    node.hooks = node.unbroadcast_to = None
-    node.over = frozenset()
-    return node
