@@ -37,19 +37,21 @@ def running(TIMES, W, x: Ptr[T], out: Ptr[R], outer: i64, n: i64, inner: i64):
                         some[r] = joined(some[r], W(p[r * n + i]), TIMES)
                     for r in unroll(TOGETHER):
                         q[r * n + i] = R.loaded(some[r])
-        wide = array(W, STRETCH)
         for o in range(groups * TOGETHER, outer):
             of, to = x + o * n, out + o * n
             one = W(1 if TIMES else 0)
-            whole = n // STRETCH * STRETCH
-            for e in range(0, whole, STRETCH):  # the chain waits for no conversion
-                for i in unroll(STRETCH // LANES):
-                    store(wide + i * LANES, W(load(of + (e + i * LANES), LANES)))
-                for i in unroll(STRETCH):
-                    one = joined(one, wide[i], TIMES)
-                    wide[i] = one
-                for i in unroll(STRETCH // LANES):
-                    store(to + (e + i * LANES), R.loaded(load(wide + i * LANES, LANES)))
+            whole = i64(0)
+            if R.size == 2:  # halves are converted together: one alone takes longer than the sum
+                wide = array(W, STRETCH)
+                whole = n // STRETCH * STRETCH
+                for e in range(0, whole, STRETCH):
+                    for i in unroll(STRETCH // LANES):
+                        store(wide + i * LANES, W(load(of + (e + i * LANES), LANES)))
+                    for i in unroll(STRETCH):
+                        one = joined(one, wide[i], TIMES)
+                        wide[i] = one
+                    for i in unroll(STRETCH // LANES):
+                        store(to + (e + i * LANES), R.loaded(load(wide + i * LANES, LANES)))
             for e in range(whole, n):
                 one = joined(one, W(of[e]), TIMES)
                 to[e] = R.loaded(one)
