@@ -68,7 +68,7 @@ from odd_places import (
 )
 from rushlight._backends.convolution import Problem, out_sizes
 from rushlight._backends.windows import Windows
-from rushlight._codegen.dtype_entry import behind
+from rushlight._codegen.dtype_entry import function_behind
 from rushlight._codegen.kernels.pointwise import Pointwise
 
 
@@ -774,7 +774,7 @@ def example_of(name, function):
     """What makes the arguments of a kernel; None where that is not known."""
     if name in EXAMPLES:
         return EXAMPLES[name]
-    for cell in getattr(behind(function), "__closure__", None) or ():
+    for cell in getattr(function_behind(function), "__closure__", None) or ():
         if isinstance(cell.cell_contents, Pointwise):
             return elements(cell.cell_contents.arrays, NUMBERS[: cell.cell_contents.numbers])
     return elements(2) if name in ("fmod", "remainder", "floor_divide", "trunc_divide") else None

@@ -29,7 +29,7 @@ from rushlight._backends.llvm import reduce as compiled_reduce
 from rushlight._backends.llvm import registration
 from rushlight._backends.llvm import scan as compiled_scan
 from rushlight._backends.llvm import softmax as compiled_softmax
-from rushlight._codegen.dtype_entry import behind
+from rushlight._codegen.dtype_entry import function_behind
 from rushlight._codegen.kernels.pointwise import Pointwise
 from rushlight.core import dtypes
 
@@ -204,7 +204,7 @@ def pointwise(name):
     """(arrays, numbers) of a kernel that is a loop over elements; None for others."""
     for family in ("activation", "elementwise", "loss"):
         if LLVM.get(name) == family:
-            for cell in behind(registration.kernel(name)).__closure__ or ():
+            for cell in function_behind(registration.kernel(name)).__closure__ or ():
                 if isinstance(cell.cell_contents, Pointwise):
                     return cell.cell_contents.arrays, cell.cell_contents.numbers
     return None

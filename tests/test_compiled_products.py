@@ -551,7 +551,7 @@ def test_products_of_a_few_elements(dtype):
     assert all(entry(a, b) is None for b in wrong)
     with pytest.raises(Exception, match="must be a matrix"):
         torch.mm(torch.ones(2, 3, 4), torch.ones(2, 4, 3))
-    assert dtype_entry.behind(products.linear)(a, a, a[0, :3]).tolist() == [[5.0] * 3] * 3
+    assert dtype_entry.function_behind(products.linear)(a, a, a[0, :3]).tolist() == [[5.0] * 3] * 3
 
 
 @pytest.mark.parametrize(

@@ -79,14 +79,14 @@ def test_results_of_two_shapes(python):
         found = groups(a, w, b, g, 1e-5)
         assert [r.shape for r in found] == [shape, (shape[0], g), (shape[0], g)]
         for r, s in zip(
-            found, dtype_entry.behind(normalize.group_norm)(a, w, b, g, 1e-5), strict=True
+            found, dtype_entry.function_behind(normalize.group_norm)(a, w, b, g, 1e-5), strict=True
         ):
             assert np.array_equal(r, s) and r.strides == s.strides
         assert groups(a[:0], w, b, g, 1e-5) is None
         assert groups(a, w, None, g, 1e-5) is groups(a, w, b, g + 1 << 3, 1e-5) is None
         w, b = made(shape[-1]), made(shape[-1])
         found = rows(a, w, b, shape[-1], 1e-5)
-        behind = dtype_entry.behind(normalize.layer_norm_with_statistics)
+        behind = dtype_entry.function_behind(normalize.layer_norm_with_statistics)
         for r, s in zip(found, behind(a, w, b, shape[-1], 1e-5), strict=True):
             assert np.array_equal(r, s) and r.shape == s.shape
     odd = np.lib.stride_tricks.as_strided(made(12), (2, 6, 1, 1), (24, 4, 0, 0))
@@ -177,7 +177,7 @@ def test_entries_before_a_function(monkeypatch):
     """It does what they do not take, as it came; what entries raise goes to the caller."""
     came = []
 
-    @dtype_entry.before(extremes.LARGEST)
+    @dtype_entry.put_entries_before(extremes.LARGEST)
     def amax(*args, **keywords):
         came.append((args, keywords))
         return "behind"
@@ -209,7 +209,7 @@ def test_entries_before_a_function(monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        dtype_entry.before(Stopped(None))(amax)(a, 0, False)
+        dtype_entry.put_entries_before(Stopped(None))(amax)(a, 0, False)
     gc.collect()
     counts = [sys.getrefcount(o) for o in (a, None, F32)]
     for _ in range(3000):

@@ -26,18 +26,20 @@ def libraries() -> list[Any]:
 
 def function(name: str) -> Any:
     """OpenBLAS's own function of this name (`get_corename`), or None."""
-    return named(f"{p}_{name}{s}" for p in ("scipy_openblas", "openblas") for s in ("64_", ""))
+    return first_function(
+        f"{p}_{name}{s}" for p in ("scipy_openblas", "openblas") for s in ("64_", "")
+    )
 
 
 def fortran(name: str) -> int | None:
     """The address of a routine of BLAS or LAPACK (`dgetrf`) with integers of 64 bits, or None."""
     import ctypes
 
-    found = named(f"{p}{name}_64_" for p in ("scipy_", ""))
+    found = first_function(f"{p}{name}_64_" for p in ("scipy_", ""))
     return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
 
 
-def named(names: Iterable[str]) -> Any:
+def first_function(names: Iterable[str]) -> Any:
     """The first function of these names that there is."""
     several = [*names]
     return next((getattr(b, n) for b in libraries() for n in several if hasattr(b, n)), None)

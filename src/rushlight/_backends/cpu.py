@@ -114,7 +114,7 @@ def takes_out(name: str) -> bool:
     if llvm.active:
         from rushlight._codegen import dtype_entry
 
-        found = dtype_entry.behind(found)
+        found = dtype_entry.function_behind(found)
     code = getattr(found, "__code__", None)
     return (
         code is not None and "out" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -163,7 +163,7 @@ class Coo(Sparse):
         return Coo, (self.indices, self.values, self.shape, self.coalesced)
 
 
-def own(a: Sparse) -> Sparse:
+def own_copy(a: Sparse) -> Sparse:
     """A copy, whose arrays have the dtype objects that tensors compare by identity."""
     make: Any
     make, parts = a.__reduce__()  # type: ignore[misc,str-unpack]

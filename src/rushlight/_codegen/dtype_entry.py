@@ -1,6 +1,6 @@
 """Entries by the dtype of their first argument, put before functions.
 
-`before(entries)` makes a builtin function of one in Python: it calls the entry for the dtype of the first array, with
+`put_entries_before(entries)` makes a builtin function of one in Python: it calls the entry for the dtype of the first array, with
 no Python between, and where that takes nothing, the function.
 """
 
@@ -112,7 +112,7 @@ def by_first(self: Ptr[i64], objects: Ptr[Object], count: i64, keywords: Object)
     return PyObject_Vectorcall(table[FALLBACK], objects, count, keywords)
 
 
-def before(
+def put_entries_before(
     entries: ByDtype, copy: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Put entries before a function: the one for the dtype of the first array is called first.
@@ -137,14 +137,14 @@ def before(
     return decorated
 
 
-def alone(entries: ByDtype, copy: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def entries_alone(entries: ByDtype, copy: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The entry for the dtype of the first array, with nothing behind it: None for what it does not take."""
-    return before(entries, copy)(unbound)
+    return put_entries_before(entries, copy)(unbound)
 
 
 _behind: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
-def behind(function: Callable[..., Any]) -> Callable[..., Any]:
+def function_behind(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function in Python that entries stand before; the function itself where there are none."""
     return _behind.get(function, function)

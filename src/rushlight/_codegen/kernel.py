@@ -225,7 +225,7 @@ def _emitted(source: Source, module: Any) -> str:
     return kind + emit(module)
 
 
-def alone(source: Source, known: dict[str, Any], name: str) -> str:
+def text_as(source: Source, known: dict[str, Any], name: str) -> str:
     """LLVM's text of a kernel or an entry under another name, with all that it calls."""
     module = _module(source, source._types(known), known)  # type: ignore[attr-defined]
     module.functions[0].name = name

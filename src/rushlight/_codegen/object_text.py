@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rushlight._codegen import native
-from rushlight._codegen.kernel import Entry, Kernel, alone
+from rushlight._codegen.kernel import Entry, Kernel, text_as
 from rushlight._codegen.runtime import abi, workers
 from rushlight._codegen.types import Header, Type
 
@@ -117,9 +117,9 @@ class ObjectText:
             sys.platform,
         )
         for name, kernel, known in kernels.values():
-            yield alone(kernel, known, name)
+            yield text_as(kernel, known, name)
         for name, source, known in self.functions.values():
-            yield alone(source, known, name)
+            yield text_as(source, known, name)
 
     def put(self, text: str) -> str:
         """A line of the function that gives a value, and its name."""

@@ -353,7 +353,7 @@ def starts(outputs: Sequence, grads: Sequence) -> tuple[list, list]:
             if a.__class__ is b.__class__ and a.dtype is b.dtype and a.shape == b.shape:
                 found.append(g)
                 continue
-        found.append(first_of(out) if g is None else checked(g, out, i))
+        found.append(first_of(out) if g is None else checked_gradient(g, out, i))
     return edges, found
 
 
@@ -385,7 +385,7 @@ def one_like(a: Any) -> Tensor:
     return one
 
 
-def checked(g: Any, out: Any, i: int) -> Tensor:
+def checked_gradient(g: Any, out: Any, i: int) -> Tensor:
     """The gradient `g` that a user gives for output number `i`, in its dtype."""
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")

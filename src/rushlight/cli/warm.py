@@ -31,7 +31,7 @@ def main(options: argparse.Namespace) -> None:
         fail("warm: expected a script after --for", MISUSED)
     if not llvm.activate("rushlight warm"):
         fail("warm: there is no machine code here: llvmlite is missing, or RUSHLIGHT_COMPILED=0")
-    before = warming.kept()
+    before = warming.entries_on_disk()
     try:
         if options.program:
             parser = argparse.ArgumentParser("rushlight warm --for", allow_abbrev=False)
@@ -40,7 +40,7 @@ def main(options: argparse.Namespace) -> None:
         else:
             _all_kernels(quiet=options.json)
     finally:
-        kept = warming.kept()
+        kept = warming.entries_on_disk()
         if options.json:
             show({"compiled": kept - before, "on_disk": kept})
         else:

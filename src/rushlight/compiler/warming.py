@@ -248,7 +248,7 @@ STEPS: dict[str, Callable[[Any], None]] = {
 }
 
 
-def kept() -> int:
+def entries_on_disk() -> int:
     """The number of entries on disk."""
     from rushlight._codegen import cache
 

@@ -134,7 +134,7 @@ def is_one_slice(index: Any) -> tuple | None:
     return None
 
 
-def spread(input: Tensor, shape: tuple, dim: Any, keepdim: bool) -> Tensor:
+def expanded_gradient(input: Tensor, shape: tuple, dim: Any, keepdim: bool) -> Tensor:
     """The gradient of a sum: expanded over the dimensions that were summed."""
     if dim is not None and not keepdim and shape:
         dims = (dim,) if isinstance(dim, int) else dim or range(len(shape))
@@ -206,7 +206,7 @@ def max_pool(name: str) -> Callable:
 
 
 FORMS: dict[str, Callable] = {
-    "_all.expand": spread,
+    "_all.expand": expanded_gradient,
     "_all.sum_to_size": sum_to_size,
     "_group_norm": group_norm,
     "_layer_norm": layer_norm,

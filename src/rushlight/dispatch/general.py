@@ -231,7 +231,7 @@ def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
 def as_tensors(op: Op, named: dict, results: Any) -> tuple[list, dict]:
     """As `computed`, for what the forward gave."""
     if op.intermediates:
-        results, named = split(op, results, named)
+        results, named = without_intermediates(op, results, named)
     return wrap(op, named, results), named
 
 
@@ -362,7 +362,7 @@ def not_a_tensor(op: Op, name: str, v: Any) -> TypeError:
     )
 
 
-def split(op: Op, results: Sequence, named: dict) -> tuple[Any, dict]:
+def without_intermediates(op: Op, results: Sequence, named: dict) -> tuple[Any, dict]:
     """(a forward's results without its intermediates, `named` with these)."""
     n = len(results) - len(op.intermediates)
     found = results[0] if op.outputs is None else results[:n]

@@ -28,7 +28,7 @@ from rushlight.dispatch.general import (
 )
 from rushlight.dispatch.interpreters import intercept
 from rushlight.dispatch.record import OpNode, Saved, make_node
-from rushlight.dispatch.results import bump, copy, overlap, refuse_overlap
+from rushlight.dispatch.results import bump, copy, have_common_memory, refuse_overlap
 from rushlight.dispatch.transforms import Lifted, recorded_inside, tensor
 
 if TYPE_CHECKING:
@@ -186,7 +186,11 @@ def copied_plainly(node_op: Callable, t: Tensor, source: Tensor, label: str) -> 
         return False
     if a.__class__ is not np.ndarray or b.__class__ is not np.ndarray or a.dtype is not b.dtype:
         return False
-    if a.dtype not in FLOATING or (a.base is not None or b.base is not None) and overlap(b, a):
+    if (
+        a.dtype not in FLOATING
+        or (a.base is not None or b.base is not None)
+        and have_common_memory(b, a)
+    ):
         return False
     before = unwritten(t, edge_of(t))
     if before._edge is None and edge_of(source) is None:

@@ -30,7 +30,7 @@ from rushlight.dispatch.record import (
     watched,
     wrapped,
 )
-from rushlight.dispatch.results import overlap
+from rushlight.dispatch.results import have_common_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ scope |= {
     "INFERENCE": INFERENCE,
     "version_of": version_of,
     "edge_of": edge_of,
-    "overlap": overlap,
+    "overlap": have_common_memory,
     "xp": xp,
     "OF": dtypes.OF,
     "raise_freed": raise_freed,

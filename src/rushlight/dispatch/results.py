@@ -315,14 +315,14 @@ def check_apart(op: Op, o: Tensor, inputs: Sequence, r: Tensor) -> None:
 def refuse_overlap(name: str, a: Any, written: Any, whole: bool = True) -> None:
     """RuntimeError where an input shares memory with the array that is written to; if not `whole`, only where
     they share a part of it."""
-    if (whole and a is written) or overlap(a, written, whole):
+    if (whole and a is written) or have_common_memory(a, written, whole):
         raise RuntimeError(
             f"{name}(): unsupported operation: some elements of the input tensor and the written-to tensor "
             "refer to a single memory location. Please clone() the tensor before performing the operation."
         )
 
 
-def overlap(a: Any, b: Any, whole: bool = False) -> bool:
+def have_common_memory(a: Any, b: Any, whole: bool = False) -> bool:
     """Whether two arrays share a part of their memory, or, if `whole`, all of it. As in PyTorch, arrays with gaps
     are not looked at."""
     if a is b or not (space := devices.of(a)).shares_memory(a, b):

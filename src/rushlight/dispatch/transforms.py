@@ -340,7 +340,7 @@ def at_innermost(t: Tensor) -> Tensor:
     return t
 
 
-def beside(written: Tensor, src: Tensor, name: str) -> tuple[Tensor, Tensor]:
+def at_one_level(written: Tensor, src: Tensor, name: str) -> tuple[Tensor, Tensor]:
     """A tensor that is written to and what is written, both at the level of the first.
 
     RuntimeError where what is written is of a higher one: a tensor from outside cannot hold it.

@@ -112,7 +112,9 @@ def nested_tensor_from_jagged(
         # the symbol of the ragged size belongs to the offsets, which are made here
         offsets = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
         lengths = None
-    return jagged.made(alias(values), offsets, lengths, 1 if jagged_dim is None else jagged_dim)
+    return jagged.jagged_from_parts(
+        alias(values), offsets, lengths, 1 if jagged_dim is None else jagged_dim
+    )
 
 
 def narrow(
@@ -138,8 +140,10 @@ def narrow(
     values = tensor.flatten(0, 1)
     if bool((offsets[1:] - offsets[:-1] == length).all()):
         offsets_at, count = offsets[0].item(), (offsets[-1] - offsets[0]).item()
-        return jagged.made(values.narrow(0, offsets_at, count), offsets - offsets_at, None, 1)
-    return jagged.made(values, offsets, length, 1)
+        return jagged.jagged_from_parts(
+            values.narrow(0, offsets_at, count), offsets - offsets_at, None, 1
+        )
+    return jagged.jagged_from_parts(values, offsets, length, 1)
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
@@ -161,4 +165,6 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
     values = tensor.masked_select(mask)
     shape = torch.broadcast_shapes(tensor.shape, mask.shape)
     counts = mask.expand(shape).flatten(1).sum(1)
-    return jagged.made(values, torch.nn.functional.pad(counts.cumsum(0), (1, 0)), None, 1)
+    return jagged.jagged_from_parts(
+        values, torch.nn.functional.pad(counts.cumsum(0), (1, 0)), None, 1
+    )

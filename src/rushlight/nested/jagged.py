@@ -86,7 +86,7 @@ class NestedTensor(Nested):
 
     def like(self, values: Tensor, ragged: int | None = None) -> NestedTensor:
         ragged = self._ragged_idx if ragged is None else ragged
-        return made(values, self._offsets, self._lengths, ragged, self._known)
+        return jagged_from_parts(values, self._offsets, self._lengths, ragged, self._known)
 
     def offsets(self) -> Tensor:
         """Where each component begins in the values, and where the last one ends."""
@@ -187,7 +187,7 @@ class NestedTensor(Nested):
             return self.like(self._values.contiguous())
         d = self._ragged_idx - 1
         offsets = F.pad(self._lengths.cumsum(0), (1, 0)).to(self._offsets.dtype)
-        return made(torch.cat(self.components(), d), offsets, None, self._ragged_idx)
+        return jagged_from_parts(torch.cat(self.components(), d), offsets, None, self._ragged_idx)
 
     def packed(self) -> Tensor:
         return self.contiguous()._values
@@ -233,7 +233,7 @@ def without(s: Any, at: int) -> tuple:
     return (*s[:at], *s[at + 1 :])
 
 
-def made(
+def jagged_from_parts(
     values: Tensor, offsets: Tensor, lengths: Tensor | None, ragged: int, known: dict | None = None
 ) -> NestedTensor:  # fmt: skip
     """A nested tensor from its parts; `known`: what was found out of these offsets and lengths before."""
@@ -265,7 +265,7 @@ def packed(components: Sequence[Tensor]) -> NestedTensor:
     d = ragged[0]
     offsets = [0, *itertools.accumulate(s[d] for s in shapes)]
     at = torch.tensor(offsets, dtype=torch.int64, device=components[0].device)
-    return made(torch.cat(list(components), d), at, None, d + 1)
+    return jagged_from_parts(torch.cat(list(components), d), at, None, d + 1)
 
 
 def beside(first: NestedTensor, t: Tensor, name: str, written: bool = False) -> Tensor:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 from rushlight.core import geometry
 from rushlight.core.tensor import Tensor
-from rushlight.nested.jagged import NestedInt, made, without
+from rushlight.nested.jagged import NestedInt, jagged_from_parts, without
 from rushlight.nested.tensor import refuse
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def stacked(input: Any, rows: Sequence[Tensor]) -> Any:
     """A nested tensor of some components, with the ragged dimension of another."""
     d = input._ragged_idx - 1
     offsets = torch.tensor([0, *itertools.accumulate(r.shape[d] for r in rows)])
-    return made(torch.cat(list(rows), d), offsets.to(input.device), None, d + 1)
+    return jagged_from_parts(torch.cat(list(rows), d), offsets.to(input.device), None, d + 1)
 
 
 RULES = {

@@ -34,7 +34,7 @@ class StridedNestedTensor(Nested):
     layout = property(lambda self: dtypes.strided)
 
     def like(self, values: Tensor) -> StridedNestedTensor:
-        return made(values, self.sizes, self.strides, self.offsets)
+        return strided_from_parts(values, self.sizes, self.strides, self.offsets)
 
     def contiguous_like(self, values: Tensor) -> StridedNestedTensor:
         """A nested tensor of these sizes with values that lie one after another."""
@@ -182,7 +182,9 @@ class StridedNestedTensor(Nested):
         return first.computed(op, name, values)
 
 
-def made(values: Tensor, sizes: Any, strides: Any, offsets: Any) -> StridedNestedTensor:
+def strided_from_parts(
+    values: Tensor, sizes: Any, strides: Any, offsets: Any
+) -> StridedNestedTensor:
     """A nested tensor from its parts."""
     t = new(StridedNestedTensor, values)
     t.sizes, t.strides, t.offsets = tuple(sizes), tuple(strides), tuple(offsets)
@@ -195,13 +197,13 @@ def contiguous_of(values: Tensor, sizes: Any) -> StridedNestedTensor:
     for s in sizes:
         offsets.append(total)
         total += prod(s)
-    return made(values, sizes, map(geometry.contiguous_strides, sizes), offsets)
+    return strided_from_parts(values, sizes, map(geometry.contiguous_strides, sizes), offsets)
 
 
 def packed(components: Sequence[Tensor]) -> StridedNestedTensor:
     """A nested tensor of copies of some tensors; gradients go back to them."""
     if not components:
-        return made(torch.empty(0), (), (), ())
+        return strided_from_parts(torch.empty(0), (), (), ())
     rank = components[0].dim()
     for i, c in enumerate(components):
         if c.dim() != rank:
@@ -213,7 +215,7 @@ def packed(components: Sequence[Tensor]) -> StridedNestedTensor:
     return contiguous_of(values, [tuple(c.shape) for c in components])
 
 
-def each(function: Callable, *args: Any) -> StridedNestedTensor:
+def for_each_component(function: Callable, *args: Any) -> StridedNestedTensor:
     """`function` of the components of all nested arguments, one after another."""
     rows = [a.components() if isinstance(a, Nested) else None for a in args]
     n = next(len(r) for r in rows if r is not None)

@@ -9,7 +9,7 @@ import rushlight.nn.functional as F
 from rushlight.core import dtypes, geometry
 from rushlight.core.tensor import Tensor
 from rushlight.nested import strided_shapes as shapes
-from rushlight.nested.strided import StridedNestedTensor, contiguous_of, each, packed
+from rushlight.nested.strided import StridedNestedTensor, contiguous_of, for_each_component, packed
 from rushlight.nested.tensor import Nested, alias, same_sizes, shared_rules, written
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def fill_(self: Any, value: Any) -> Any:
 
 def for_each(function: Callable) -> Callable:
     """The rule that calls `function` for each component."""
-    return lambda input, *args, **kwargs: each(lambda c: function(c, *args, **kwargs), input)
+    return lambda input, *args, **kwargs: for_each_component(
+        lambda c: function(c, *args, **kwargs), input
+    )
 
 
 def empty_like(input: Any, **options: Any) -> Any:
@@ -110,7 +112,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Any:
         if len({len(t.sizes) for t in tensors}) > 1:
             raise RuntimeError("cat(): expected all nested tensors to have the same batch size")
         at = geometry.wrap_dim(dim, tensors[0].dim())
-        return each(lambda *rows: torch.cat(rows, at - 1), *tensors)
+        return for_each_component(lambda *rows: torch.cat(rows, at - 1), *tensors)
     return packed([c for t in tensors for c in t.components()])
 
 
@@ -182,7 +184,7 @@ def softmax_of(function: Callable) -> Callable:
         at = geometry.wrap_dim(0 if dim is None else dim, input.dim())
         if not at:
             raise RuntimeError("Cannot apply softmax across nested dimension 0")
-        return each(lambda c: function(c, at - 1, *args, **kwargs), input)
+        return for_each_component(lambda c: function(c, at - 1, *args, **kwargs), input)
 
     return rule
 
@@ -236,7 +238,7 @@ def matmul(input: Any, other: Any) -> Any:
                 f"{[s[-1] for s in input.sizes]} second last dimension of mat2 has sizes "
                 f"{[s[-2] for s in other.sizes]}"
             )
-    return each(torch.matmul, input, other)
+    return for_each_component(torch.matmul, input, other)
 
 
 def attention(
@@ -256,7 +258,7 @@ def attention(
             q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), None, dropout_p, scale=scale, enable_gqa=enable_gqa
         ).squeeze(0)  # fmt: skip
 
-    return each(one, query, key, value)
+    return for_each_component(one, query, key, value)
 
 
 def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -280,7 +282,7 @@ def sum_(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
         raise RuntimeError(
             "NestedTensor does not support reductions when the input is noncontiguous for now."
         )
-    return each(lambda c: c.sum(-1, keepdim=True), input)
+    return for_each_component(lambda c: c.sum(-1, keepdim=True), input)
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:

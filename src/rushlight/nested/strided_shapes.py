@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rushlight as torch
 from rushlight.core import geometry
 from rushlight.core.tensor import Tensor
-from rushlight.nested.strided import contiguous_of, made
+from rushlight.nested.strided import contiguous_of, strided_from_parts
 from rushlight.nested.tensor import alias, refuse
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
         return tuple(t)
 
     sizes, strides = map(swapped, input.sizes), map(swapped, input.strides)
-    return made(alias(input._values), sizes, strides, input.offsets)
+    return strided_from_parts(alias(input._values), sizes, strides, input.offsets)
 
 
 def without(s: tuple, at: int) -> tuple:
@@ -58,7 +58,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
         )
     sizes = [without(s, at - 1) for s in input.sizes]
     strides = [without(s, at - 1) for s in input.strides]
-    return made(alias(input._values), sizes, strides, input.offsets)
+    return strided_from_parts(alias(input._values), sizes, strides, input.offsets)
 
 
 def unsqueeze(input: Any, dim: int) -> Any:
@@ -74,7 +74,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
         (*t[:k], s[k] * t[k] if k < len(s) else 1, *t[k:])
         for s, t in zip(input.sizes, input.strides, strict=True)
     ]
-    return made(alias(input._values), sizes, strides, input.offsets)
+    return strided_from_parts(alias(input._values), sizes, strides, input.offsets)
 
 
 def shapes_for(name: str, input: Any, size: Any) -> list[tuple[int, ...]]:
@@ -123,7 +123,7 @@ def view(self: Any, *size: Any) -> Any:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans "
             "across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return made(alias(self._values), sizes, strides, self.offsets)
+    return strided_from_parts(alias(self._values), sizes, strides, self.offsets)
 
 
 def reshape(input: Any, *shape: Any) -> Any:
@@ -131,7 +131,7 @@ def reshape(input: Any, *shape: Any) -> Any:
     strides = strides_for(input, sizes)
     if strides is None:
         return contiguous_of(input.packed(), sizes)
-    return made(alias(input._values), sizes, strides, input.offsets)
+    return strided_from_parts(alias(input._values), sizes, strides, input.offsets)
 
 
 def select(input: Any, dim: int, index: int) -> Any:
@@ -150,7 +150,9 @@ def select(input: Any, dim: int, index: int) -> Any:
             )
         offsets.append(o + (index % s[k]) * t[k])
     sizes = [without(s, k) for s in input.sizes]
-    return made(alias(input._values), sizes, [without(t, k) for t in input.strides], offsets)
+    return strided_from_parts(
+        alias(input._values), sizes, [without(t, k) for t in input.strides], offsets
+    )
 
 
 def getitem(self: Any, index: Any) -> Any:
@@ -180,7 +182,7 @@ def pieces(name: str, input: Any, lengths: Sequence[int]) -> tuple[Any, ...]:
     for n in lengths:
         sizes = [(*s[:-1], n) for s in input.sizes]
         offsets = [o + start for o in input.offsets]
-        found.append(made(alias(input._values), sizes, input.strides, offsets))
+        found.append(strided_from_parts(alias(input._values), sizes, input.strides, offsets))
         start += n
     return tuple(found)
 
@@ -233,7 +235,9 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Any:
     if start + length > n:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({n}).")
     s = slice(start, start + length)
-    return made(alias(input._values), input.sizes[s], input.strides[s], input.offsets[s])
+    return strided_from_parts(
+        alias(input._values), input.sizes[s], input.strides[s], input.offsets[s]
+    )
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rushlight import serialization
 from rushlight._backends import devices, math_bits
-from rushlight._backends.sparse import Sparse, own
+from rushlight._backends.sparse import Sparse, own_copy
 from rushlight.autograd.state import thread
 from rushlight.autograd.tensor_hooks import warn_if_has_hooks
 from rushlight.core import dtypes, storage
@@ -147,7 +147,7 @@ def deepcopy_tensor(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     if type(tensor) is not Tensor and handlers.dispatches(type(tensor)):
         return _copied_wrapper(tensor, memo)
     if isinstance(array, Sparse):
-        content: Any = own(array)
+        content: Any = own_copy(array)
     else:
         content = _shape_only(tensor) if tensor.is_meta else _copied(array, memo)
     made = copied(type(tensor), content, tensor.requires_grad)

@@ -163,7 +163,7 @@ def nested_tensor(values: Any, sizes: Any, strides: Any, offsets: Any) -> Tensor
         sizes,
     )
     _check(sizes.shape == strides.shape and len(sizes) == len(offsets), "sizes {}", sizes.shape)
-    made = strided.made(
+    made = strided.strided_from_parts(
         values, map(tuple, sizes.tolist()), map(tuple, strides.tolist()), offsets.tolist()
     )
     made.components()  # raises for one that reaches beyond the memory
@@ -178,7 +178,7 @@ def jagged_tensor(parts: Any) -> Tensor:
     ragged = parts.get("_ragged_idx", 1)
     _check(isinstance(values, Tensor) and isinstance(offsets, Tensor), "no tensors: {}", values)
     _check(0 < ragged <= values.dim(), "the ragged dimension {}", ragged)
-    made = jagged.made(values, offsets, lengths, ragged)
+    made = jagged.jagged_from_parts(values, offsets, lengths, ragged)
     made.components()  # raises for one that reaches beyond the values
     return made
 

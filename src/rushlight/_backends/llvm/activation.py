@@ -20,7 +20,7 @@ from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import activation as reference
 from rushlight._backends.reference import layout
 from rushlight._backends.reference.activation import SIXTH
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import activations as of
 from rushlight._codegen.kernels import elementwise, math
 from rushlight._codegen.kernels.pointwise import CHEAP, FLOAT_TYPES, Pointwise
@@ -32,7 +32,7 @@ _relu = Pointwise(elementwise.relu, grain=CHEAP)
 
 
 @implements("relu", formula=_relu)
-@before(_relu.entries())
+@put_entries_before(_relu.entries())
 def relu(a: Any, out: np.ndarray | None = None) -> Any:
     """The larger of `a` and 0; NaN for NaN."""
     if a.__class__ is np.ndarray and a.size:
@@ -236,7 +236,7 @@ _clipped = Elementwise(of.clip_gradient, 2, 2, CHEAP, True).bind(reference.clip_
         _inside, g, a, -inf if low is None else low, inf if high is None else high
     ),
 )
-@before(_inside.entries(lambda dtype: (-inf, inf)))
+@put_entries_before(_inside.entries(lambda dtype: (-inf, inf)))
 def clip_gradient(g: Any, a: Any, low: float | None, high: float | None) -> Any:
     """g where `a` is between the bounds, either may be None, or at one; else 0."""
     return _clipped(g, a, -inf if low is None else low, inf if high is None else high)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight._backends.llvm.operands import Compiled, known
+from rushlight._backends.llvm.operands import Compiled, is_floating
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import copy_into, in_order
 from rushlight._backends.reference import layout
@@ -35,7 +35,7 @@ def vectors(n: int, *given: Any) -> bool:
 
 def laid_out(a: Any) -> tuple[np.ndarray, int, int, int] | None:
     """(`a` or a copy of it, n, channels, size) of [n, channels, size] in memory; size 1: rows of channels."""
-    if not known(a) or a.ndim < 2 or not a.size:
+    if not is_floating(a) or a.ndim < 2 or not a.size:
         return None
     n, channels = a.shape[:2]
     if a.flags.aligned and layout.channels_last(a):
@@ -54,7 +54,7 @@ def with_layout_of(g: Any, a: np.ndarray) -> np.ndarray | None:
     return like
 
 
-def like(added: Any, a: np.ndarray) -> bool:
+def can_add(added: Any, a: np.ndarray) -> bool:
     """Whether kernels add an array, or None, to what they make of `a`: what half types are rounded to is another sum."""
     if a.dtype not in FULL:
         return False
@@ -84,9 +84,9 @@ def _element(
     return xp.apply(_scaled, a, by, xp.apply(_shift, m, by, bias)), mean, var
 
 
-def placed(y: np.ndarray, a: np.ndarray) -> np.ndarray:
+def channels_in_order(y: np.ndarray, a: np.ndarray) -> np.ndarray:
     """What is made of `a`, row-major or as its memory lies, where it lies on PyTorch."""
-    return reference.placed(y, a) if 1 in a.shape or y.strides != a.strides else y
+    return reference.channels_in_order(y, a) if 1 in a.shape or y.strides != a.strides else y
 
 
 @implements("batch_norm", formula=_element)
@@ -103,7 +103,7 @@ def batch_norm(
             a, weight, bias, mean, var, training, eps, given, added, rectified
         )
     a, n, channels, size = found
-    if (added is not None or rectified) and not (training and like(added, a)):
+    if (added is not None or rectified) and not (training and can_add(added, a)):
         y, mean, var = batch_norm(a, weight, bias, mean, var, training, eps, given)
         return reference.finished(y, added, rectified), mean, var
     d, wide = a.dtype, compute_dtype(a.dtype)
@@ -123,7 +123,7 @@ def batch_norm(
         else:
             parts = np.empty((2 * kernels.PARTS + 2) * channels, wide)
             _rows_norm[key](a, w, b, mean, var, z, y, parts, n, channels, eps)
-        return placed(y, source), mean, var
+        return channels_in_order(y, source), mean, var
     if not vectors(channels, mean, var) or mean.dtype is not var.dtype:
         return reference.batch_norm(a, weight, bias, mean, var, training, eps)
     key = *key, *types, mean.dtype
@@ -131,7 +131,7 @@ def batch_norm(
         _planes_scale[key](a, w, b, mean, var, y, n, channels, size, eps)
     else:
         _rows_scale[key](a, w, b, mean, var, y, np.empty(2 * channels, wide), n, channels, eps)
-    return placed(y, source), mean, var
+    return channels_in_order(y, source), mean, var
 
 
 @implements("batch_norm_gradients")

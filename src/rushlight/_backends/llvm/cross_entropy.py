@@ -18,7 +18,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import row_major
 from rushlight._backends.reference import layout
 from rushlight._backends.reference import softmax as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import cross_entropy as kernels
 from rushlight._codegen.kernels import rows as of_rows
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
@@ -80,7 +80,7 @@ def entries(d: np.dtype) -> Any:
 
 
 @implements("cross_entropy")
-@before(ByDtype(entries), row_major)
+@put_entries_before(ByDtype(entries), row_major)
 def cross_entropy(
     a: Any, target: Any, weight: Any, skip: int, smoothing: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

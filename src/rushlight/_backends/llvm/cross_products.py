@@ -10,7 +10,7 @@ from rushlight._backends.llvm.product_table import ELEMENTS
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, row_major
 from rushlight._backends.reference import products as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import cross_products as kernels
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight._codegen.types import of
@@ -27,7 +27,7 @@ def small_cross(d: np.dtype) -> Any:
 
 
 @implements("cross")
-@before(ByDtype(small_cross))
+@put_entries_before(ByDtype(small_cross))
 def cross(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
     """The cross products of vectors along an axis of arrays that broadcast."""
     dense = a.flags.c_contiguous and b.flags.c_contiguous and a.shape == b.shape
@@ -47,7 +47,7 @@ def small_kron(d: np.dtype) -> Any:
 
 
 @implements("kron")
-@before(ByDtype(small_kron))
+@put_entries_before(ByDtype(small_kron))
 def kron(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The Kronecker product of two matrices of one dtype."""
     if b.dtype in ELEMENTS and b.size and not b.flags.c_contiguous:
@@ -64,4 +64,4 @@ def small_trace(d: np.dtype) -> Any:
     return bind((kernels.infer_trace, {"SIZE": d.itemsize}), [d], [to], (kernels.trace, known))
 
 
-trace = implements("trace")(before(ByDtype(small_trace))(reference.trace))
+trace = implements("trace")(put_entries_before(ByDtype(small_trace))(reference.trace))

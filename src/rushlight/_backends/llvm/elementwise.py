@@ -20,7 +20,7 @@ from rushlight._backends.llvm.views import COPY, contiguous, in_memory_order
 from rushlight._backends.reference import conversion, layout, views
 from rushlight._backends.reference import elementwise as numpy_elementwise
 from rushlight._codegen import language
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import activations, arithmetic, elementwise, math
 from rushlight._codegen.kernels.pointwise import (
     ANY,
@@ -222,7 +222,7 @@ _round_down = Elementwise(arithmetic.round_down, 1, 1, CHEAP)
 
 
 def _entry(how: Elementwise, back: Callable) -> Callable:
-    return before(how.entries)(how.bind(back))
+    return put_entries_before(how.entries)(how.bind(back))
 
 
 _logit = _entry(
@@ -255,7 +255,7 @@ _added = _adding.bind(numpy_elementwise.add_scaled)
 
 
 @implements("add_scaled", formula=_adding.formula)
-@before(Pointwise(elementwise.add_scaled, 2, 1, CHEAP, types=(f32, f64)).entries())
+@put_entries_before(Pointwise(elementwise.add_scaled, 2, 1, CHEAP, types=(f32, f64)).entries())
 def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> Any:
     """a + factor * b; of half types the factor is rounded to half, the sum once."""
     if a.__class__ is np.ndarray and a.dtype in REDUCED:
@@ -266,7 +266,7 @@ def add_scaled(a: Any, b: Any, factor: Any, out: np.ndarray | None = None) -> An
 _number = Elementwise(elementwise.between, 2, 1, CHEAP)
 _by_number = _number.bind(numpy_elementwise.lerp)
 _arrays = Elementwise(elementwise.between, 3, 0, CHEAP)
-_by_arrays = before(_arrays.entries)(_arrays.bind(numpy_elementwise.lerp))
+_by_arrays = put_entries_before(_arrays.entries)(_arrays.bind(numpy_elementwise.lerp))
 
 
 @implements(
@@ -275,7 +275,7 @@ _by_arrays = before(_arrays.entries)(_arrays.bind(numpy_elementwise.lerp))
         (_number if isinstance(weight, (int, float)) else _arrays).formula, a, end, weight
     ),
 )
-@before(_number.entries)
+@put_entries_before(_number.entries)
 def lerp(a: Any, end: Any, weight: Any, out: np.ndarray | None = None) -> Any:
     """a + weight * (end - a), exact at both ends."""
     by = _by_arrays if weight.__class__ is np.ndarray else _by_number
@@ -335,7 +335,7 @@ trunc_divide = implements("trunc_divide")(
 
 
 _power = Divided(arithmetic.power, SINGLES, whole=arithmetic.power_whole, zero=True)
-_powers = before(_power.entries)(_power.bind(numpy_elementwise.power))
+_powers = put_entries_before(_power.entries)(_power.bind(numpy_elementwise.power))
 _cube = Pointwise(arithmetic.cube, grain=CHEAP)
 
 
@@ -421,7 +421,7 @@ def _finite(d: np.dtype) -> tuple[float, float, float]:
 
 
 @implements("nan_to_num")
-@before(_replaced.entries(_finite))
+@put_entries_before(_replaced.entries(_finite))
 def nan_to_num(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     """NaN and the infinities replaced; None: 0, the largest and the lowest number of the dtype."""
     if a.__class__ is np.ndarray and (u := _replaced[a.dtype]) is not None:
@@ -473,7 +473,7 @@ def clip_formula(space: Any, a: Any, low: Any, high: Any) -> Any:
 
 
 @implements("clip", formula=clip_formula)
-@before(_bounded.entries(range_of))
+@put_entries_before(_bounded.entries(range_of))
 def clip(a: np.ndarray, low: Any, high: Any, out: np.ndarray | None = None) -> np.ndarray:
     """`a` between two Python numbers, either may be None; NaN stays."""
     if a.__class__ is np.ndarray and a.size >= SMALL and not low is high is None:
@@ -492,7 +492,7 @@ _clip_by = Elementwise(arithmetic.clip_by, 3, 0, CHEAP, types=(*FLOAT_TYPES, i64
 
 
 @implements("clip_arrays")
-@before(_clip_by.entries)
+@put_entries_before(_clip_by.entries)
 def clip_arrays(a: Any, low: Any, high: Any, out: np.ndarray | None = None) -> Any:
     """`a` between two arrays, either may be None."""
     if low is not None:
@@ -558,7 +558,7 @@ _kept_pattern = lru_cache(64, typed=True)(pattern)
 
 
 @implements("fill")
-@before(COPY)  # takes numbers that are arrays
+@put_entries_before(COPY)  # takes numbers that are arrays
 def fill(a: Any, value: Any) -> None:
     """`a[...] = value`, a number."""
     if a.__class__ is np.ndarray and a.size >= MANY and not a.flags.c_contiguous:

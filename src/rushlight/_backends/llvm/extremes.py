@@ -21,7 +21,7 @@ from rushlight._backends.llvm.reduce import (
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import of_copies, out_of_order, row_major
 from rushlight._backends.reference import reduce as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import extremes as kernels
 from rushlight._codegen.kernels import fold, shape_inference
 from rushlight._codegen.native_entry import ByDtype, bind
@@ -81,8 +81,8 @@ def of_any_order(name: str) -> Callable:
     return kernel
 
 
-amax = implements("amax")(before(LARGEST)(of_any_order("amax")))
-amin = implements("amin")(before(SMALLEST)(of_any_order("amin")))
+amax = implements("amax")(put_entries_before(LARGEST)(of_any_order("amax")))
+amin = implements("amin")(put_entries_before(SMALLEST)(of_any_order("amin")))
 argmax = implements("argmax")(of_copies(ARGMAX)(reference.argmax))
 argmin = implements("argmin")(of_copies(ARGMIN)(reference.argmin))
 

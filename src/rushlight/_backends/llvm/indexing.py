@@ -19,7 +19,7 @@ from rushlight._backends.llvm.registration import Binding, implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
 from rushlight._codegen import index_entry
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
 from rushlight._codegen.native_entry import ByDtype, bind
@@ -133,7 +133,7 @@ at_index = implements("at_index")(AtIndex())
 
 
 @implements("index_select")
-@before(TAKE, contiguous)
+@put_entries_before(TAKE, contiguous)
 def index_select(a: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray | None:
     """The slices of `a` along `axis` that `index`, of any shape, names; None where an index is out of
     range."""

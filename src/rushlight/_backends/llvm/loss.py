@@ -14,7 +14,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, row_major
 from rushlight._backends.reference import loss as reference
 from rushlight._codegen import types
-from rushlight._codegen.dtype_entry import alone, before
+from rushlight._codegen.dtype_entry import entries_alone, put_entries_before
 from rushlight._codegen.kernels import activations, likelihood, math, reduce
 from rushlight._codegen.kernels.pointwise import CHEAP
 from rushlight._codegen.language import select
@@ -109,7 +109,7 @@ PAIRS = ByDtype(
 
 
 @implements("binary_cross_entropy")
-@before(PAIRS)
+@put_entries_before(PAIRS)
 def binary_cross_entropy(a: Any, b: Any) -> Any | None:
     """-(b log(a) + (1 - b) log(1 - a)), each logarithm at least -100. None where an element of a is not in [0, 1]."""
     return losses_of_pairs()(a, b) if reference.are_probabilities(a) else None
@@ -145,8 +145,8 @@ def likelihoods(infer: Any, kernel: Any) -> ByDtype:
     )
 
 
-_nll = alone(likelihoods(likelihood.infer_losses, likelihood.losses_of_rows), row_major)
-_nll_gradient = alone(
+_nll = entries_alone(likelihoods(likelihood.infer_losses, likelihood.losses_of_rows), row_major)
+_nll_gradient = entries_alone(
     likelihoods(likelihood.infer_gradient, likelihood.gradient_of_rows), row_major
 )
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends.llvm.batch_normalize import vectors, with_layout_of
-from rushlight._backends.llvm.operands import Compiled, known
+from rushlight._backends.llvm.operands import Compiled, is_floating
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import layout
 from rushlight._backends.reference import normalize as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import batch_norm, norm, norm_last
 from rushlight._codegen.native_entry import OTHER, ByDtype, bind, unbound
 from rushlight._codegen.types import of
@@ -84,7 +84,7 @@ def entries(d: np.dtype) -> Any:
 
 
 @implements("layer_norm")
-@before(ByDtype(entries))
+@put_entries_before(ByDtype(entries))
 def layer_norm(a: Any, weight: Any, bias: Any, n: int, eps: float) -> Any:
     """Rows of `n` elements, normalised."""
     found = normalised(a, weight, bias, n, eps)
@@ -110,7 +110,7 @@ GROUPS_KEPT = entries_kept(norm.infer_groups_norm, norm.groups_norm, KEPT=True)
 
 
 @implements("layer_norm_with_statistics")
-@before(ROWS_KEPT)
+@put_entries_before(ROWS_KEPT)
 def layer_norm_with_statistics(
     a: Any, weight: Any, bias: Any, n: int, eps: float
 ) -> tuple[Any, Any, Any]:
@@ -178,7 +178,7 @@ def planes_of(a: Any, groups: int, *others: Any) -> tuple[Any, int, bool]:
     if a.ndim < 2 or groups < 1 or a.shape[1] % groups:
         return None, 0, False
     last = a.flags.aligned and layout.channels_last(a)
-    x = a if last and known(a) and a.size else whole(a)
+    x = a if last and is_floating(a) and a.size else whole(a)
     if x is None or not vectors(x.shape[1], *others):
         return None, 0, False
     return x, x.size // (x.shape[0] * x.shape[1]), last
@@ -192,7 +192,7 @@ def space_of(x: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @implements("group_norm")
-@before(GROUPS_KEPT)
+@put_entries_before(GROUPS_KEPT)
 def group_norm(
     a: Any, weight: Any, bias: Any, groups: int, eps: float, statistics: bool = True
 ) -> tuple[Any, Any, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LARGE = threshold(1024)  # for kernels that are called with arrays, not by way of a ufunc
 
 
-def known(a: Any) -> bool:
+def is_floating(a: Any) -> bool:
     """Whether it is an array (no NumPy number, whose object is another one) of a floating dtype that
     kernels know, in this machine's order of bytes."""
     return a.__class__ is np.ndarray and a.dtype in FLOATING

@@ -31,7 +31,7 @@ def numbers_alone(infer: Any) -> ByDtype:
 CLEARED, STILL_ZERO = numbers_alone(few.cleared), numbers_alone(few.still_zero)
 
 
-def copied(plan: Plan, out: np.ndarray, a: np.ndarray) -> None:
+def copy_into(plan: Plan, out: np.ndarray, a: np.ndarray) -> None:
     """`out[...] = a`, both of one shape."""
     if a.itemsize not in UNITS:
         raise LookupError(f"no kernel copies elements of {a.itemsize} bytes")
@@ -55,7 +55,7 @@ def row_major(plan: Plan, a: np.ndarray) -> np.ndarray:
     if a.flags.c_contiguous:
         return a
     made = plan.new(a.shape, a.dtype)
-    copied(plan, made, a)
+    copy_into(plan, made, a)
     return made
 
 
@@ -98,7 +98,7 @@ def split_up(a: np.ndarray, shape: Ints) -> np.ndarray | None:
         return None
 
 
-def joined(plan: Plan, input: np.ndarray, a: np.ndarray, shape: Ints) -> Any:
+def reshaped_copy(plan: Plan, input: np.ndarray, a: np.ndarray, shape: Ints) -> Any:
     """A copy of `a` in `shape`, whose channels are last in memory where those of `input` are."""
     if input.flags.c_contiguous:
         order = None
@@ -110,7 +110,7 @@ def joined(plan: Plan, input: np.ndarray, a: np.ndarray, shape: Ints) -> Any:
     whole = split_up(y, a.shape)
     if whole is None:
         return None
-    copied(plan, whole, a)
+    copy_into(plan, whole, a)
     return y
 
 
@@ -124,7 +124,7 @@ def pixel_shuffle(plan: Plan, input: np.ndarray, upscale_factor: int) -> Any:
     if a is None:
         return None
     a = a.transpose(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return joined(plan, input, a, (*lead, c // (r * r), h * r, w * r))
+    return reshaped_copy(plan, input, a, (*lead, c // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(plan: Plan, input: np.ndarray, downscale_factor: int) -> Any:
@@ -139,9 +139,9 @@ def pixel_unshuffle(plan: Plan, input: np.ndarray, downscale_factor: int) -> Any
     a = a.transpose(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
     shape = (*lead, c * r * r, h // r, w // r)
     if input.flags.c_contiguous or not innermost(input):
-        return joined(plan, input, a, shape)
+        return reshaped_copy(plan, input, a, shape)
     y = plan.new(shape, input.dtype, (0, 2, 3, 1))
-    copied(plan, y.transpose(0, 2, 3, 1).reshape(*a.shape[:1], *a.shape[4:], *a.shape[1:4], copy=False), a.transpose(0, 4, 5, 1, 2, 3))  # fmt: skip
+    copy_into(plan, y.transpose(0, 2, 3, 1).reshape(*a.shape[:1], *a.shape[4:], *a.shape[1:4], copy=False), a.transpose(0, 4, 5, 1, 2, 3))  # fmt: skip
     return y
 
 
@@ -150,7 +150,7 @@ def channel_shuffle(plan: Plan, input: np.ndarray, groups: int) -> Any:
         return None
     n, c, *rest = input.shape
     a = split_up(input, (n, groups, c // groups, *rest))
-    return None if a is None else joined(plan, input, a.swapaxes(1, 2), input.shape)
+    return None if a is None else reshaped_copy(plan, input, a.swapaxes(1, 2), input.shape)
 
 
 def roll(plan: Plan, input: np.ndarray, shifts: Any, dims: Any = None) -> Any:
@@ -172,7 +172,7 @@ def roll(plan: Plan, input: np.ndarray, shifts: Any, dims: Any = None) -> Any:
         at = (slice(None),) * axis
         parts = [(to[(*at, t)], a[(*at, s)]) for to, a in parts for t, s in cut if s.start < s.stop]
     for to, part in parts:
-        copied(plan, to, part)
+        copy_into(plan, to, part)
     return y
 
 
@@ -185,7 +185,7 @@ def flip(plan: Plan, input: np.ndarray, dims: Any) -> Any:
     y = plan.new(input.shape, input.dtype, None if input.flags.c_contiguous else tuple(order))
     if y.strides != input.strides:
         return None
-    copied(plan, y, input[tuple([slice(None, None, -1 if d in axes else 1) for d in range(n)])])
+    copy_into(plan, y, input[tuple([slice(None, None, -1 if d in axes else 1) for d in range(n)])])
     return y
 
 
@@ -201,7 +201,7 @@ def rot90(plan: Plan, input: np.ndarray, k: int = 1, dims: Any = (0, 1)) -> Any:
     y = plan.new(shape, input.dtype, tuple([order[d] for d in by_stride]))
     flipped = (a, b) if k == 2 else (b,) if k == 1 else (a,)
     way = tuple([slice(None, None, -1 if d in flipped else 1) for d in range(n)])
-    copied(plan, y.transpose(order), input[way])
+    copy_into(plan, y.transpose(order), input[way])
     return y
 
 
@@ -209,7 +209,7 @@ def reshaped(plan: Plan, input: np.ndarray, size: Any) -> Any:
     y = plan.new(tuple(size), input.dtype)
     whole = split_up(y, input.shape)
     if whole is not None:
-        copied(plan, whole, input)
+        copy_into(plan, whole, input)
     return None if whole is None else y
 
 
@@ -220,8 +220,8 @@ def diagonals(plan: Plan, input: np.ndarray, offset: int = 0, dim1: int = -2, di
     for d in sorted((d1, d2)):
         shape.insert(d, input.shape[-1] + abs(offset))
     y = plan.new(tuple(shape), input.dtype)
-    copied(plan, y, np.broadcast_to(np.zeros((), input.dtype), y.shape))
-    copied(plan, np.asarray(y.diagonal(offset, d1, d2)), input)
+    copy_into(plan, y, np.broadcast_to(np.zeros((), input.dtype), y.shape))
+    copy_into(plan, np.asarray(y.diagonal(offset, d1, d2)), input)
     return y
 
 
@@ -237,7 +237,7 @@ def padded(plan: Plan, input: np.ndarray, pad: Any, value: Any = 0) -> Any:
         return None
     y = plan.new(shape, input.dtype, (0, 2, 3, 1) if last else None)
     number = np.zeros((), input.dtype) if value == 0 else np.asarray(value).astype(input.dtype)
-    copied(plan, y, np.broadcast_to(number, shape))
+    copy_into(plan, y, np.broadcast_to(number, shape))
     into = [
         slice(max(low, 0), m - max(high, 0)) for m, (low, high) in zip(shape, sides, strict=True)
     ]
@@ -246,7 +246,7 @@ def padded(plan: Plan, input: np.ndarray, pad: Any, value: Any = 0) -> Any:
         for m, (low, high) in zip(input.shape, sides, strict=True)
     ]
     if all(s.start < s.stop for s in into):
-        copied(plan, y[tuple(into)], input[tuple(part)])
+        copy_into(plan, y[tuple(into)], input[tuple(part)])
     return y
 
 
@@ -298,7 +298,7 @@ def complex(plan: Plan, real: np.ndarray, imag: np.ndarray) -> Any:
             both.append(a)
         else:
             both.append(plan.new(shape, a.dtype))
-            copied(plan, both[-1], np.broadcast_to(a, shape))
+            copy_into(plan, both[-1], np.broadcast_to(a, shape))
     y = plan.new(shape, np.result_type(real.dtype, np.complex64))
     plan.call(few.complex_of.compiled(T=t), *both, y, prod(shape))
     return y

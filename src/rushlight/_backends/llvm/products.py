@@ -24,7 +24,7 @@ from rushlight._backends.llvm.product_table import (
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import products as reference
 from rushlight._codegen import types
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import gemm, gemv, small_product
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
 from rushlight.core.dtype_sets import (
@@ -80,7 +80,7 @@ def small_accumulate(d: np.dtype) -> Any:
 
 
 @implements("matmul")
-@before(entries())
+@put_entries_before(entries())
 def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[..., n, k] @ [..., k, m], with vectors and broadcast batches as in `torch.matmul`."""
     if a.ndim != 2 or b.ndim != 2:
@@ -142,14 +142,14 @@ def times_vector(a: np.ndarray, b: np.ndarray, to: np.dtype | None = None) -> np
 
 
 @implements("mm")
-@before(entries((2, 2)))
+@put_entries_before(entries((2, 2)))
 def mm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k, m]."""
     return matmul(a, b) if a.ndim == 2 == b.ndim else reference.mm(a, b)
 
 
 @implements("mv")
-@before(entries((2, 1)))
+@put_entries_before(entries((2, 1)))
 def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[n, k] @ [k]."""
     if a.ndim == 2 and b.ndim == 1:
@@ -160,7 +160,7 @@ def mv(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @implements("dot")
-@before(entries((1, 1)))
+@put_entries_before(entries((1, 1)))
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[k] @ [k]."""
     dtype, n = a.dtype, a.size
@@ -205,7 +205,7 @@ def small_outer_added(d: np.dtype) -> Any:
 
 
 @implements("outer_added")
-@before(ByDtype(small_outer_added))
+@put_entries_before(ByDtype(small_outer_added))
 def outer_added(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:
@@ -218,7 +218,7 @@ def outer_added(
 
 
 @implements("bmm")
-@before(entries((3, 3)))
+@put_entries_before(entries((3, 3)))
 def bmm(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """[batch, n, k] @ [batch, k, m]."""
     c = plain(a, b) if a.ndim == 3 == b.ndim and len(a) == len(b) else None
@@ -238,8 +238,8 @@ def adjoint_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @implements("linear")
-@before(ByDtype(small_linear))
-@before(ByDtype(small_linear_alone))
+@put_entries_before(ByDtype(small_linear))
+@put_entries_before(ByDtype(small_linear_alone))
 def linear(a: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     """a [..., k] @ weight [m, k]ᵀ + bias [m]."""
     if (
@@ -270,7 +270,7 @@ def sum_row(row: np.ndarray) -> np.ndarray:
 
 
 @implements("accumulate")
-@before(ByDtype(small_accumulate))
+@put_entries_before(ByDtype(small_accumulate))
 def accumulate(
     input: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float, alpha: float
 ) -> np.ndarray:

@@ -58,7 +58,7 @@ def shared(
     return n, 0
 
 
-def copied(n: int, height: int, grain: int) -> int:
+def packings(n: int, height: int, grain: int) -> int:
     """How often the weights are packed: by each thread for its rows, or once."""
     groups = -(-n // height)
     return groups if not grain and groups <= settings.get_num_threads() else 1
@@ -160,7 +160,7 @@ def recurrent_layer(
         cells = np.empty((n, size), dtype)
     # Its length says how rows were grouped, which the gradients need to know.
     kept = np.empty(rows * SAVED[kind] * wide + height, dtype) if keep else nothing
-    copies = copied(n, height, grain)
+    copies = packings(n, height, grain)
     work = np.empty(
         copies * (features + size + 2) * gates * wide
         + n * ((3 + ahead * gates) * wide + kernels.SPACE), dtype
@@ -261,7 +261,7 @@ def recurrent_layer_gradients(
     dh, dc = np.empty((n, size), dtype), nothing
     if c is not None:
         dc = np.empty((n, size), dtype)
-    copies = copied(n, height, grain)
+    copies = packings(n, height, grain)
     work = np.empty(
         copies * gates * size * wide + n * 2 * (wide + gates * size + kernels.SPACE), dtype
     )

@@ -21,7 +21,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import in_order, of_copies, out_of_order, row_major
 from rushlight._backends.reference import normalize as norms
 from rushlight._backends.reference import reduce as reference
-from rushlight._codegen.dtype_entry import alone
+from rushlight._codegen.dtype_entry import entries_alone
 from rushlight._codegen.kernels import fold as folds
 from rushlight._codegen.kernels import norm, shape_inference
 from rushlight._codegen.kernels import reduce as kernels
@@ -240,7 +240,7 @@ PRODUCT = ByDtype(lambda dtype: folds_of("prod", dtype))
 NUMBERS = ByDtype(lambda dtype: folds_of("numbers", dtype))
 NONZEROS = ByDtype(lambda dtype: folds_of("count_nonzero", dtype))
 _sum, _mean, _product, _numbers, _nonzeros = (
-    alone(entries, row_major) for entries in (SUM, MEAN, PRODUCT, NUMBERS, NONZEROS)
+    entries_alone(entries, row_major) for entries in (SUM, MEAN, PRODUCT, NUMBERS, NONZEROS)
 )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rushlight._backends import reference
 from rushlight._backends.index import LLVM, REFERENCE
 from rushlight._backends.llvm import threshold
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.native_entry import ByDtype
 
 KERNELS: dict[
@@ -59,11 +59,11 @@ def kernel(name: str) -> Callable:
     """The compiled kernel of a name, of a family file that was imported."""
     found = KERNELS[name]
     if isinstance(found, Binding):
-        made = found.bind(behind(name))
+        made = found.bind(reference_on_call(name))
         if isinstance(made, FunctionType):
             made.__name__ = made.__qualname__ = name
         if found.entries is not None:
-            made = before(found.entries)(made)
+            made = put_entries_before(found.entries)(made)
         found = KERNELS[name] = made
     return found
 
@@ -109,7 +109,7 @@ def reference_of(name: str) -> Callable:
     return getattr(import_module(f"rushlight._backends.reference.{family}"), name)
 
 
-def behind(name: str) -> Callable:
+def reference_on_call(name: str) -> Callable:
     """As `reference_of`, but its file is read when it is first called."""
     family = REFERENCE.get(name)
     return getattr(np, name) if family is None else getattr(getattr(reference, family), name)
@@ -137,7 +137,7 @@ def guarded(
         "ndarray": np.ndarray,
         "dtypes": dtypes,
         "body": body,
-        "reference": behind(name),
+        "reference": reference_on_call(name),
     }
     space["least"] = max(1, threshold(least or 0))
     exec(compile(text, f"<guard of {body.__qualname__}>", "exec"), space)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rushlight._backends.llvm.plans import (
-    copied,
+    copy_into,
     good,
     innermost,
     report,
@@ -109,7 +109,7 @@ def own_distances(plan: Plan, input: np.ndarray, p: float) -> Any:
         return None
     (n, k), x = input.shape, row_major(plan, input)
     columns, out = plan.new((k, n), x.dtype), plan.new((n * (n - 1) // 2,), x.dtype)
-    copied(plan, columns, input.T)
+    copy_into(plan, columns, input.T)
     plan.call(distances._own_distances[distances.NORMS[p], x.dtype], x, columns, out, n, k)
     return out
 

@@ -32,7 +32,7 @@ from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous
 from rushlight._backends.reference import indexing as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.kernels import index_calls
 from rushlight._codegen.native_entry import ByDtype, bind
@@ -66,7 +66,7 @@ def sizes(shape: Ints, index: np.ndarray, dim: int) -> tuple[int, int, int, int]
     return prod(shape[:dim]), shape[dim], index.shape[dim], prod(shape[dim + 1 :])
 
 
-def named(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
+def nameable_part(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """The part of an array that an index of smaller sizes can name; None where it has all sizes but that of `dim`, or
     other dimensions, and where the part is long and has gaps."""
     sizes = index.shape
@@ -79,7 +79,7 @@ def named(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
 
 
 @implements("gather")
-@before(GATHER, contiguous)
+@put_entries_before(GATHER, contiguous)
 def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
     """`result[i][j] = a[i][index[i][j]]` for dim 1, and so on; None where an index is out of range."""
     if index.dtype is I32 and index.size < SHORT:
@@ -88,7 +88,7 @@ def gather(a: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray | None:
         a, index = contiguous(a), contiguous(index)
         if (r := GATHER[a.dtype](a, index, dim)) is not None:
             return r
-    if (part := named(a, index, dim)) is not None:
+    if (part := nameable_part(a, index, dim)) is not None:
         return gather(contiguous(part), index, dim)
     if index.size >= SMALL and plain(a) and a.dtype.itemsize in UNITS:
         index = contiguous(index)
@@ -119,7 +119,7 @@ def written(
     """`scatter` by a kernel, `how` being its word; None where there is none."""
     if WRITE[how][z.dtype](z, index, values, dim):
         return True
-    if (part := named(z, index, dim)) is not None:
+    if (part := nameable_part(z, index, dim)) is not None:
         array = contiguous(part)
         done = written(array, index, dim, values, how)
         if done and array is not part:

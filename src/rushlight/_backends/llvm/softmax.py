@@ -14,7 +14,7 @@ from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.views import contiguous, in_order, of_copies
 from rushlight._backends.reference import reduce as numpy_reduce
 from rushlight._backends.reference import softmax as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.kernels import softmax as kernels
 from rushlight._codegen.native_entry import ByDtype, bind, unbound
@@ -146,7 +146,7 @@ SHORT, FEW = 16, 256  # more than FEW rows of less than SHORT elements are faste
 
 
 @implements("logsumexp")
-@before(LOG_SUMS)
+@put_entries_before(LOG_SUMS)
 def logsumexp(a: Any, axis: Any, keepdims: bool) -> Any:
     """log(sum(exp(a))) over dimensions, which a copy has last where they are not."""
     if a.__class__ is np.ndarray and a.dtype in FLOATING and a.size and a.ndim:

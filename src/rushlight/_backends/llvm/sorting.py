@@ -24,7 +24,7 @@ from rushlight._backends.llvm.views import (
 )
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import bags, shape_inference
 from rushlight._codegen.kernels import keys as of_elements
 from rushlight._codegen.kernels import largest as few
@@ -91,7 +91,9 @@ def put_in_order(x: np.ndarray, down: bool) -> tuple[np.ndarray, int] | None:
     return keys, shift
 
 
-def taken(x: np.ndarray, keys: np.ndarray, shift: int) -> tuple[np.ndarray, np.ndarray]:
+def sorted_values_and_indices(
+    x: np.ndarray, keys: np.ndarray, shift: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(elements, indices) of sorted keys."""
     values, indices = np.empty(keys.shape, x.dtype), np.empty(keys.shape, np.int64)
     n, k = x.shape[-1], keys.shape[-1]
@@ -100,7 +102,7 @@ def taken(x: np.ndarray, keys: np.ndarray, shift: int) -> tuple[np.ndarray, np.n
     return values, indices
 
 
-def placed(r: np.ndarray, axis: int) -> np.ndarray:
+def with_axis_back(r: np.ndarray, axis: int) -> np.ndarray:
     """Rows with their last dimension back at `axis`, row-major."""
     if axis == r.ndim - 1 or axis == -1:
         return r
@@ -122,7 +124,7 @@ SORT = entries((shape_inference.in_order_along, {"MOST": kernels.SHORT}), kernel
 
 
 @implements("sort")
-@before(SORT)
+@put_entries_before(SORT)
 def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray, np.ndarray]:
     """(values, indices), stable."""
     if a.__class__ is np.ndarray and not a.flags.carray:
@@ -138,7 +140,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
     found = None if x is None else put_in_order(x, descending)
     if x is None or found is None:
         return reference.sort(a, axis, descending)
-    values, indices = (placed(r, axis) for r in taken(x, *found))  # type: ignore[arg-type]  # rows have an axis
+    values, indices = (with_axis_back(r, axis) for r in sorted_values_and_indices(x, *found))  # type: ignore[arg-type]  # rows have an axis
     return reference._as(a, values), reference._as(a, indices)
 
 
@@ -168,7 +170,7 @@ def topk(
             own = np.empty(size, key.np), np.empty(size, np.int64)
             run = few.first_of_some.compiled(T=t, K=key)
             run(x, which, values, indices, *own, which.size, n, k, flip, int(in_order))
-    return placed(values, axis), placed(indices, axis)  # type: ignore[arg-type]  # rows have an axis
+    return with_axis_back(values, axis), with_axis_back(indices, axis)  # type: ignore[arg-type]  # rows have an axis
 
 
 def many(
@@ -190,7 +192,7 @@ def many(
         beyond = keys[..., k:].min(-1) >> np.uint64(shift)
     keys = np.ascontiguousarray(keys[..., :k])
     keys.sort(-1)
-    values, indices = taken(x, keys, shift)
+    values, indices = sorted_values_and_indices(x, keys, shift)
     keys >>= np.uint64(shift)
     choice = (keys[..., 1:] == keys[..., :-1]).any(-1)
     if beyond is not None:

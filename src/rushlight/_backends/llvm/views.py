@@ -13,7 +13,7 @@ from rushlight._backends.llvm import threshold
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.reference import views as reference
-from rushlight._codegen.dtype_entry import before
+from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import copy as kernels
 from rushlight._codegen.kernels import shape_inference
 from rushlight._codegen.native_entry import ByDtype, ListOf, bind
@@ -68,7 +68,7 @@ ROWS = entries(
 
 
 @implements("row_major")
-@before(ROWS)
+@put_entries_before(ROWS)
 def row_major(a: np.ndarray) -> np.ndarray:
     """A row-major copy of `a`."""
     if a.nbytes < BYTES:
@@ -114,7 +114,7 @@ def of_copies(entries: ByDtype, any_order: bool = False) -> Callable[[Callable],
             found = entries[given[0].dtype](*copies)
             return function(*copies) if found is None else found
 
-        return before(entries, None if any_order else row_major)(behind)
+        return put_entries_before(entries, None if any_order else row_major)(behind)
 
     return decorated
 
@@ -156,14 +156,14 @@ CAT, STACK = [
 
 
 @implements("cat_contiguous")
-@before(CAT)
+@put_entries_before(CAT)
 def cat_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Arrays of one dtype one after the other along an axis, row-major; None for others."""
     return None
 
 
 @implements("stack_contiguous")
-@before(STACK)
+@put_entries_before(STACK)
 def stack_contiguous(arrays: list, axis: int) -> np.ndarray | None:
     """Arrays of one dtype and shape along a new axis, row-major; None for others."""
     small = arrays and arrays[0].__class__ is np.ndarray and not arrays[0].ndim

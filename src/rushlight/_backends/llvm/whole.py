@@ -17,7 +17,7 @@ from rushlight._backends.llvm.indexing import ADDED, WIDE_ADDED, WORDS, apart, b
 from rushlight._backends.llvm.masks import PLACE
 from rushlight._backends.llvm.operands import entries
 from rushlight._backends.llvm.views import copy_into, in_memory_order, row_major
-from rushlight._codegen.dtype_entry import alone, before
+from rushlight._codegen.dtype_entry import entries_alone, put_entries_before
 from rushlight._codegen.kernels import few, index_calls
 from rushlight._codegen.kernels import index as kernels
 from rushlight._codegen.native_entry import ByDtype, bind
@@ -197,14 +197,16 @@ def entry(path: str, body: Callable[..., Any]) -> Callable[..., Any] | None:
             except Exception:  # no plan: the operator itself says what is wrong with its arguments
                 return None
 
-        plans_of = alone(ByDtype(lambda d: planned(planner, body)))
-        return before(ENTRIES[path])(plans_of) if path in ENTRIES else plans_of
+        plans_of = entries_alone(ByDtype(lambda d: planned(planner, body)))
+        return put_entries_before(ENTRIES[path])(plans_of) if path in ENTRIES else plans_of
     found = ENTRIES.get(path)
     if found is None:
         return None
     if path == "aten.masked_fill":
-        return before(found)(filled_in_rows(found))
-    return before(found)(in_rows(path, found)) if path in WRITERS else alone(found)
+        return put_entries_before(found)(filled_in_rows(found))
+    return (
+        put_entries_before(found)(in_rows(path, found)) if path in WRITERS else entries_alone(found)
+    )
 
 
 def filled_in_rows(entries: ByDtype) -> Callable[..., Any]:

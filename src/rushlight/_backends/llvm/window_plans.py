@@ -10,7 +10,7 @@ import numpy as np
 from rushlight._backends import cpu
 from rushlight._backends.llvm import pool, resample
 from rushlight._backends.llvm.plans import (
-    copied,
+    copy_into,
     good,
     regular,
     report,
@@ -39,7 +39,7 @@ def averages(plan: Plan, input: np.ndarray, windows: Windows, divisor: tuple) ->
         y = room(plan, x, windows.out, x.dtype)
         rows = averages(plan, row_major(plan, input), windows, divisor)
         if rows is not None:
-            copied(plan, y, rows)
+            copy_into(plan, y, rows)
         return None if rows is None else y
     if found is None:
         return None
@@ -179,7 +179,7 @@ def resampled(plan: Plan, input: np.ndarray, out: Ints, corners: bool, scales: A
         return None
     y = room(plan, x, out, x.dtype)
     if not found.steps:
-        copied(plan, y, x)
+        copy_into(plan, y, x)
     for run, size, made_dtype, told in found.steps:
         made = y if told is found.steps[-1][3] else plan.new((size,), made_dtype)
         plan.call(run, x, made, *told)

@@ -254,7 +254,7 @@ def restored(r: np.ndarray, a: np.ndarray) -> np.ndarray:
     return r.reshape(a.shape)
 
 
-def placed(y: np.ndarray, a: np.ndarray) -> np.ndarray:
+def channels_in_order(y: np.ndarray, a: np.ndarray) -> np.ndarray:
     """What is made of `a` by normalising its channels: these come last where they do in `a`, also where a dimension
     of 1 lets `a` suggest another memory format; else it is in the format that `a` suggests."""
     if a.ndim < 6 and channels_last(a):
@@ -297,7 +297,7 @@ def batch_norm(
         shift = -m * scale if b is None else b - m * scale
         y = x * spread_out(scale.astype(x.dtype, copy=False), x)
         y += spread_out(shift.astype(x.dtype, copy=False), x)
-        return finished(placed(restored(y, a), a), added, rectified), m.copy(), v.copy()
+        return finished(channels_in_order(restored(y, a), a), added, rectified), m.copy(), v.copy()
     y = np.empty(x.shape, x.dtype)
     m, v = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     n = x.size // max(x.shape[1], 1)
@@ -310,7 +310,7 @@ def batch_norm(
         out *= spread_out(scale if w is None else scale * w[c], x)
         if b is not None:
             out += spread_out(b[c], x)
-    return finished(placed(restored(y, a), a), added, rectified), m, v
+    return finished(channels_in_order(restored(y, a), a), added, rectified), m, v
 
 
 def finished(y: Any, added: Any, rectified: bool) -> Any:

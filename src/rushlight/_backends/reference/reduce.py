@@ -349,7 +349,7 @@ def pick(
     if axis is None:
         return a.copy(), np.zeros((), np.int64)
     if index is None:
-        index = np.zeros(kept(a, axis), np.int64)
+        index = np.zeros(reduced_shape(a, axis), np.int64)
     values = np.take_along_axis(a, index, axis)
     if not keepdims:
         values, index = values.squeeze(axis), index.squeeze(axis)
@@ -377,14 +377,14 @@ def median_with_index(
         return pick(a, axis, keepdims, None)
     n, x = a.shape[axis], exact(a)
     numbers = n if a.dtype.kind in "iub" else n - np.isnan(x).sum(axis, keepdims=True)
-    k = np.broadcast_to(np.maximum(numbers - 1, 0) // 2, kept(a, axis))
+    k = np.broadcast_to(np.maximum(numbers - 1, 0) // 2, reduced_shape(a, axis))
     if not skip_nan:
         k = np.where(np.equal(numbers, n), k, numbers)
     index = np.take_along_axis(np.argsort(x, axis, kind="stable"), k, axis)
     return pick(a, axis, keepdims, index)
 
 
-def kept(a: np.ndarray, axis: int) -> tuple:
+def reduced_shape(a: np.ndarray, axis: int) -> tuple:
     """The shape with size 1 along `axis`."""
     return a.shape[: axis % a.ndim] + (1,) + a.shape[axis % a.ndim + 1 :]
 

@@ -32,7 +32,7 @@ def names_of(original: Original, module: Module) -> list[str]:
     return [f"{where[id(m)]}.{n}".lstrip(".") for m, n in original.places]
 
 
-def kept(tensor: Tensor, kind: StateDictType, group: Any) -> Tensor:
+def as_saved(tensor: Tensor, kind: StateDictType, group: Any) -> Tensor:
     """A whole tensor as a state dict has it: a copy, or this process's part of a spread one."""
     if kind is StateDictType.FULL_STATE_DICT or group is None:
         return tensor.detach().clone()
@@ -110,7 +110,7 @@ def collected(
                     continue
                 if isinstance(piece, Tensor):
                     spread = piece.dim() > 0 and tuple(piece.shape) == original.shape
-                    piece = kept(piece, kind, flat.group) if spread else piece.clone()
+                    piece = as_saved(piece, kind, flat.group) if spread else piece.clone()
                 found.setdefault(prefix + original.name, {})[key] = piece
     for name, parameter in model.named_parameters():
         number = numbers.get(id(parameter))

@@ -428,7 +428,7 @@ class FullyShardedDataParallel(Module):
                 for original in self._flat.originals if self._flat is not None else ():
                     for name in flat_state.names_of(original, self.module):
                         if (key := inside + name) in found:
-                            found[key] = flat_state.kept(found[key], kind, self._flat.group)
+                            found[key] = flat_state.as_saved(found[key], kind, self._flat.group)
                 for name, dtype in self._buffer_dtypes.items():
                     if (key := inside + name) in found:
                         found[key] = found[key].to(dtype)

@@ -146,7 +146,7 @@ def dispatch(kind: type, func: Any, args: tuple, kwargs: dict) -> Any:
     if "out" in kwargs:
         out = kwargs.pop("out")
         return out.copy_(func.overloadpacket.default(*args, **kwargs))
-    call, tensors = spread(kind, func, args, kwargs)
+    call, tensors = with_specs(kind, func, args, kwargs)
     if call.mesh.get_coordinate() is None:
         return outside(call)
     try:
@@ -155,7 +155,7 @@ def dispatch(kind: type, func: Any, args: tuple, kwargs: dict) -> Any:
     except TypeError:  # an argument that has no hash
         key = plan = None
     if plan is None:
-        plan = made(call)
+        plan = make_plan(call)
         if key is not None:
             if len(_plans) > 4096:
                 _plans.clear()
@@ -219,7 +219,7 @@ def wrapped(found: Any, plan: Plan, call: SpreadCall, copied: bool) -> Any:
     return one(found, out)
 
 
-def spread(kind: type, func: Any, args: tuple, kwargs: dict) -> tuple[SpreadCall, list]:
+def with_specs(kind: type, func: Any, args: tuple, kwargs: dict) -> tuple[SpreadCall, list]:
     """(the call with specs in the place of tensors, the tensors)."""
     call, tensors = SpreadCall(kind, func, args, kwargs), []
     mesh = args[0]._spec.mesh if args and isinstance(args[0], kind) else None
@@ -336,7 +336,7 @@ def possible(strategy: Strategy, call: SpreadCall, i: int, written: bool) -> boo
     return True
 
 
-def made(call: SpreadCall) -> Plan:
+def make_plan(call: SpreadCall) -> Plan:
     """The plan of a call."""
     mesh = call.mesh
     written = call.name.endswith("_") and not call.name.endswith("__")

@@ -24,7 +24,7 @@ from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, copied_plainly, edge_before, unwritten, write
 from rushlight.dispatch.record import make_node, unbroadcast
 from rushlight.dispatch.registry import Array, op, public
-from rushlight.dispatch.transforms import Lifted, beside, follow, opened
+from rushlight.dispatch.transforms import Lifted, at_one_level, follow, opened
 from rushlight.ops.factories import arguments, creation
 
 if TYPE_CHECKING:
@@ -520,7 +520,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             and b.__class__ is np.ndarray
         ):
             if src._edge is None or not thread.grad or edge_of(src) is None:
-                shared = (a.base is b or b.base is not None) and results.overlap(b, a)
+                shared = (a.base is b or b.base is not None) and results.have_common_memory(b, a)
                 try:
                     if not shared:
                         general.xp.copy_into(a, b)
@@ -559,7 +559,7 @@ def _copied_into(self: Tensor, src: Tensor, label: str, recorded: Any, name: str
     if opened:
         follow((self, src))
     if isinstance(self._array, Lifted) or isinstance(src._array, Lifted):
-        self, src = beside(self, src, label)
+        self, src = at_one_level(self, src, label)
     recording = thread.grad and (edge_of(self) is not None or edge_of(src) is not None)
     check_inplace(self, label, recording)
     a, b = self._array, math_bits.resolved(src._array)

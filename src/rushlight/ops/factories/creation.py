@@ -147,7 +147,7 @@ def copied(xp: Any, a: Any, memory_format: Any = None, dtype: np.dtype | None = 
 # -- shape given -----------------------------------------------------------------------------------
 
 
-def made(
+def make_filled(
     name: str, fill: str | Callable, shape: Shape, out: Any, dtype: Any, layout: Any, device: Any,
     pin_memory: bool, requires_grad: bool,
 ) -> Tensor:  # fmt: skip
@@ -175,7 +175,7 @@ def made(
 
 
 def filled(space: Any, fill: str | Callable, shape: Shape, d: np.dtype) -> Any:
-    """A new array of the back end `space`; `fill` as for `made`. Nothing is computed on the meta device."""
+    """A new array of the back end `space`; `fill` as for `make_filled`. Nothing is computed on the meta device."""
     try:
         if fill.__class__ is str:
             return getattr(space, fill)(shape, d)
@@ -244,7 +244,9 @@ def zeros(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
             [0., 0., 0.]])
     """
     shape = sizes("zeros", args, size)
-    return made("zeros", "zeros", shape, out, dtype, layout, device, pin_memory, requires_grad)
+    return make_filled(
+        "zeros", "zeros", shape, out, dtype, layout, device, pin_memory, requires_grad
+    )
 
 
 @shaped(xp.ones)
@@ -252,7 +254,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_m
          requires_grad=False):  # fmt: skip
     """Ones of a shape: `ones(2, 3)` or `ones((2, 3))`."""
     shape = sizes("ones", args, size)
-    return made("ones", "ones", shape, out, dtype, layout, device, pin_memory, requires_grad)
+    return make_filled("ones", "ones", shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
 @shaped(xp.empty)
@@ -269,7 +271,9 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
             d = element_type("empty", dtype)
             array = empty_array(shape, d, strides, devices.for_device(device))
             return finished(array, requires_grad)
-    return made("empty", "empty", shape, out, dtype, layout, device, pin_memory, requires_grad)
+    return make_filled(
+        "empty", "empty", shape, out, dtype, layout, device, pin_memory, requires_grad
+    )
 
 
 def _full(args: tuple, d: np.dtype | None) -> Any:
@@ -304,7 +308,7 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
     def fill(shape: Shape, d: np.dtype) -> np.ndarray:
         return xp.full(shape, scalar, d)
 
-    return made("full", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
+    return make_filled("full", fill, shape, out, dtype, layout, device, pin_memory, requires_grad)
 
 
 @factory

@@ -24,11 +24,11 @@ def legacy_new(cls: type, args: tuple, kwargs: dict) -> Any:
         and isinstance(args[0], Tensor)
     ):
         return Tensor.as_subclass(args[0], cls)
-    t = made(modes._default_dtype.np, args, kwargs, any_dtype=True)
+    t = make_legacy(modes._default_dtype.np, args, kwargs, any_dtype=True)
     return t if cls is Tensor else t.as_subclass(cls)
 
 
-def made(d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = False) -> Tensor:
+def make_legacy(d: np.dtype, args: tuple, kwargs: dict, any_dtype: bool = False) -> Tensor:
     device = kwargs.pop("device", None)
     if "size" in kwargs:
         args = (*args, Size(arguments.only_sequence("new", kwargs.pop("size"))))
@@ -83,7 +83,7 @@ def new(self, *args, **kwargs):
     sizes = args[0] if len(args) == 1 and args[0].__class__ is Size else args
     if sizes and not kwargs and all(n.__class__ is int for n in sizes):
         return self.new_empty(sizes)
-    return made(self._array.dtype, args, kwargs).to(self.device)
+    return make_legacy(self._array.dtype, args, kwargs).to(self.device)
 
 
 # -- the types -------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class TensorType(type):
 
 def _type(d: dtypes.dtype) -> TensorType:
     def __new__(cls: Any, *args: Any, **kwargs: Any) -> Tensor:
-        return made(cls.dtype.np, args, kwargs)
+        return make_legacy(cls.dtype.np, args, kwargs)
 
     body = {
         "__new__": __new__, "dtype": d, "layout": dtypes.strided, "is_cuda": False,

@@ -78,7 +78,9 @@ def drawn(
             draw(out._array)
         results.bump(out)
         return out
-    return creation.made(name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad)
+    return creation.make_filled(
+        name, fill, shape, None, dtype, layout, device, pin_memory, requires_grad
+    )
 
 
 def _uniform(a: np.ndarray) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Device = device_type | str | int | None
 
 
-def made(values, dtype=None, device=None, requires_grad=False) -> Tensor:
+def as_window(values, dtype=None, device=None, requires_grad=False) -> Tensor:
     """A tensor of these values in the dtype asked for, the default one for None."""
     dtype = dtype or modes.get_default_dtype()
     return tensor(values, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -105,7 +105,7 @@ def signal(formula: Callable) -> Callable:
         if dtype not in (dtypes.float32, dtypes.float64):
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
         points = xp.ones(M, F64) if M < 2 else values(M, M - 1 if sym else M)
-        return made(points, dtype, device, requires_grad)
+        return as_window(points, dtype, device, requires_grad)
 
     return declare("signal.windows", function, formula)
 
@@ -226,7 +226,7 @@ def top_level_window(formula: Callable) -> Callable:
         if n < 0:
             raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
         points = xp.ones(n, F64) if n < 2 else values(n, n if periodic else n - 1)
-        return made(points, dtype, device, requires_grad)
+        return as_window(points, dtype, device, requires_grad)
 
     return declare("", function, formula)
 

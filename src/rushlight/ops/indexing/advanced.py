@@ -69,7 +69,7 @@ def positions(a: np.ndarray, indices: Any) -> At:
     IndexError for other dtypes, for masks of another shape, for index shapes that do not broadcast.
     """
     if a.__class__ is ndarray:
-        at = usual(a, tuple([EVERYTHING if t is None else t for t in indices]))
+        at = index_without_basic_part(a, tuple([EVERYTHING if t is None else t for t in indices]))
         if at is not None:
             return at
     shape, n = a.shape, a.ndim
@@ -239,7 +239,7 @@ def unfit_mask(a: Any, key: tuple) -> bool:
     return last.dtype is BOOL and a.shape[d : d + last.ndim] != last.shape
 
 
-def usual(a: np.ndarray, index: tuple) -> At | None:
+def index_without_basic_part(a: np.ndarray, index: tuple) -> At | None:
     """The `At` of an index without a basic part that `parted` knows; None for all else."""
     found = parted(a, index)
     if found is None or found[0] is not None or unfit_mask(a, found[1]):

@@ -141,14 +141,14 @@ def by_items(self: Tensor, index: tuple) -> Tensor:
     basic, found = read(self._array, index)
     if found is None:
         return basic_index(self, basic)
-    view = basic_index(self, basic) if changes(basic) else self
+    view = basic_index(self, basic) if is_more_than_full(basic) else self
     at = advanced.positions(view._array, found)
     if handlers.made and handlers.asked(found):  # an index is of a class that is asked
         return general.call(advanced.index_at.op, [view, at, None])
     return advanced.index_at(view, at)
 
 
-def changes(basic: tuple) -> bool:
+def is_more_than_full(basic: tuple) -> bool:
     """Whether the basic part of an index is more than full slices."""
     return any(i is not Ellipsis and i != EVERYTHING for i in basic)
 
@@ -337,11 +337,14 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
                 _bump(self)
                 return
         index = index if c is tuple else (index,) if c is Tensor else as_tuple(index)
-        if a.__class__ is not ndarray or (at := advanced.usual(a, index)) is None:
+        if (
+            a.__class__ is not ndarray
+            or (at := advanced.index_without_basic_part(a, index)) is None
+        ):
             if index_takes_over(self, index, value):
                 return
             basic, found = read(a, index)
-            area = own.basic_index(a, basic) if changes(basic) else a
+            area = own.basic_index(a, basic) if is_more_than_full(basic) else a
             at = advanced.positions(area, found) if found is not None else None
     if at is None:
         assign(area, v)
@@ -389,7 +392,7 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
     """`self[index] = value` where one of them has a history; `fills`: it was a number."""
     items = index if index.__class__ is tuple else (index,)
     if not fills and BASIC.issuperset(map(type, items)):
-        view = basic_index(self, index) if changes(items) else self
+        view = basic_index(self, index) if is_more_than_full(items) else self
         node_op = copy_into if value._array.ndim or not view._array.ndim else fill_tensor
         if not opened_levels and copied_plainly(node_op, view, value, "copy_"):
             return
@@ -400,7 +403,7 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
                 advanced.index_put_(*place, value)
             return
     basic, found = read(self._array, index if index.__class__ is tuple else as_tuple(index))
-    view = basic_index(self, basic) if changes(basic) else self
+    view = basic_index(self, basic) if is_more_than_full(basic) else self
     if found is None:
         if fills and thread.grad and edge_of(view) is not None:
             check_writable(view, "copy_")  # in the words of a call that nobody watches

@@ -44,7 +44,7 @@ def split(self: Tensor, index: Any) -> tuple[Tensor, list | None, bool]:
             others += 1
         items.append(i)
     basic, found = indexing.read(self._array, tuple(items))
-    view = indexing.basic_index(self, basic) if indexing.changes(basic) else self
+    view = indexing.basic_index(self, basic) if indexing.is_more_than_full(basic) else self
     return view, found, bool(numbers) and not others
 
 

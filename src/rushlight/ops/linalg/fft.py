@@ -408,11 +408,11 @@ def declare_frequencies(name, values, meaning):
         requires_grad: bool = False,
     ) -> Tensor:
         from rushlight.ops.factories.sequences import warn_of_resizing
-        from rushlight.ops.factories.windows import made
+        from rushlight.ops.factories.windows import as_window
 
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise RuntimeError(f"{name} requires a floating point or complex dtype, got {dtype}")
-        t = made(values(n) / (n * d) if n else values(n), dtype, device, requires_grad)
+        t = as_window(values(n) / (n * d) if n else values(n), dtype, device, requires_grad)
         if out is None:
             return t
         warn_of_resizing(out, t._array.size)

@@ -23,12 +23,12 @@ from rushlight.ops.nn.pool import (
     avg_pool2d,
     avg_pool3d,
     in_channels_last,
+    ints_of,
     last_node,
     max_pool1d,
     max_pool2d,
     max_pool3d,
     regular,
-    spread,
     take_at_indices,
     window_sizes,
 )
@@ -246,7 +246,7 @@ def declare_lp_pool(n: int, largest: Any, average: Any) -> Any:
         input: Array, norm_type: float, kernel_size: Ints, stride: Any = None, ceil_mode: bool = False
     ):  # fmt: skip
         check_tensor(name, input)
-        kernel = spread(name, "kernel_size", kernel_size, n)
+        kernel = ints_of(name, "kernel_size", kernel_size, n)
         if norm_type == float("inf"):
             return largest(input, kernel, stride, ceil_mode=ceil_mode)
         y = average(input.pow(norm_type), kernel, stride, 0, ceil_mode)
@@ -422,7 +422,7 @@ def all_or_one(name: str, argument: str, value: Any, n: int) -> Ints:
     if isinstance(value, (tuple, list)) and len(value) != n:
         tuples = "tuple of Ints" if n == 2 else "tuple of three Ints"
         raise RuntimeError(f"{name}: {argument} must either be a single Int or {tuples}")
-    return spread(name, argument, value, n)
+    return ints_of(name, argument, value, n)
 
 
 def fractional_max_pool(

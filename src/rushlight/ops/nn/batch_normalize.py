@@ -95,7 +95,7 @@ def channels_checked(input: Tensor, **parameters: Tensor | None) -> None:
             raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {t.numel()}")
 
 
-def usual(a: Any, *parameters: Any) -> bool:
+def have_one_dtype(a: Any, *parameters: Any) -> bool:
     """Whether all that is given has the floating dtype of `a`, a number for each of its channels: no check
     is left."""
     d, channels = a.dtype, a.shape[1:2]
@@ -120,7 +120,7 @@ def batch_normalized(
         for name, t in (("running_mean", running_mean), ("running_var", running_var)):
             if t is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
-    if not usual(input._array, weight, bias, running_mean, running_var):
+    if not have_one_dtype(input._array, weight, bias, running_mean, running_var):
         channels_checked(
             input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
         )
@@ -216,14 +216,14 @@ def native_batch_norm(
     d = input.dtype if weight is None else weight.dtype
     if not training:
         return result, input.new_empty(0, dtype=d), input.new_empty(0, dtype=d)
-    if alone(mean) and alone(var):
+    if is_plain(mean) and is_plain(var):
         rstd = _wrap(xp.rsqrt(var._array + eps))
     else:
         mean, rstd = mean.detach(), (var.detach() + eps).rsqrt()
     return result, cast_to(mean, d), cast_to(rstd, d)
 
 
-def alone(t: Tensor) -> bool:
+def is_plain(t: Tensor) -> bool:
     """Whether a tensor is its array and nothing else."""
     return t._edge is None and t._array.__class__ is np.ndarray and not active.modes
 

@@ -29,7 +29,7 @@ def refuse_exact(t: Tensor, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{t.dtype.scalar_name}'")
 
 
-def usual(d: Any, weight: Any, bias: Any) -> bool:
+def have_one_dtype(d: Any, weight: Any, bias: Any) -> bool:
     """Whether input and parameters have one floating dtype, so that there is nothing to check."""
     return (
         d in FLOATING
@@ -184,7 +184,7 @@ def layer_normalized(
     input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float
 ) -> Any:
     shape = check_layer(input, normalized_shape, weight, bias)
-    if not usual(input._array.dtype, weight, bias):
+    if not have_one_dtype(input._array.dtype, weight, bias):
         refuse_exact(input, "LayerNormKernelImpl")
         check_mixed(input, weight, bias)
     return normalized_layer(input, weight, bias, shape, eps)
@@ -226,7 +226,7 @@ def native_layer_norm(
 ):
     """(layer_norm(input), mean, 1 / sqrt(var + eps)); the last two have sizes 1 where normalised."""
     shape = check_layer(input, normalized_shape, weight, bias)
-    if not usual(input._array.dtype, weight, bias):
+    if not have_one_dtype(input._array.dtype, weight, bias):
         refuse_exact(input, "LayerNormKernelImpl")
         check_mixed(input, weight, bias)
     return tuple(layer_with_statistics(input, weight, bias, shape, eps))
@@ -322,7 +322,7 @@ def check_group(input: Tensor, num_groups: int, weight: Any, bias: Any) -> None:
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                 f"got {name} of shape {list(t.shape)} and input of shape {list(input.shape)}"
             )
-    if not usual(input._array.dtype, weight, bias):
+    if not have_one_dtype(input._array.dtype, weight, bias):
         refuse_exact(input, "GroupNormKernelImpl")
         check_mixed(input, weight, bias)
 

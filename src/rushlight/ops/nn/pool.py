@@ -33,7 +33,7 @@ COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def spread(name: str, argument: str, value: Any, n: int, default: Ints | None = None) -> Ints:
+def ints_of(name: str, argument: str, value: Any, n: int, default: Ints | None = None) -> Ints:
     """An argument of `n` ints: one int stands for all, None or [] for `default` where there is one."""
     if default is not None and (value is None or (isinstance(value, (tuple, list)) and not value)):
         return default
@@ -238,7 +238,7 @@ def max_pool(
 ) -> Any:  # fmt: skip
     check_tensor(name, input)
     kernel, stride, padding = window_sizes(name, n, kernel_size, stride, padding)
-    dilation, ceil_mode = spread(name, "dilation", dilation, n), bool(ceil_mode)
+    dilation, ceil_mode = ints_of(name, "dilation", dilation, n), bool(ceil_mode)
     if n == 1:
         check_max_pool1d(
             name, input.shape, kernel, stride, padding, dilation, ceil_mode, bool(indices)
@@ -406,8 +406,8 @@ def avg_pool1d(
 
 def window_sizes(name: str, n: int, kernel_size: Any, stride: Any, padding: Any) -> tuple:
     """(kernel, stride, padding) of `n` ints each."""
-    kernel = spread(name, "kernel_size", kernel_size, n)
-    return kernel, spread(name, "stride", stride, n, kernel), spread(name, "padding", padding, n)
+    kernel = ints_of(name, "kernel_size", kernel_size, n)
+    return kernel, ints_of(name, "stride", stride, n, kernel), ints_of(name, "padding", padding, n)
 
 
 def declare_avg_pool_function(n: int, meaning: str) -> Any:

@@ -27,7 +27,7 @@ from rushlight.ops.sparse.operators import (
     coo_of,
     is_sparse,
     run,
-    taken,
+    values_at_indices,
     values_of,
     with_values,
 )
@@ -347,7 +347,7 @@ def mul(input: Any, other: Any) -> Tensor:
             input = coalesce(coordinates.broadcast_to(input, shape))
         other = other.expand(shape)
         a: Any = input._array
-        product = run(values_of, input) * taken(other, a.indices)
+        product = run(values_of, input) * values_at_indices(other, a.indices)
         return with_values(input, product, "MulBackward0", a.coalesced)
     a, b = input._array, other._array
     sizes = a.shape[: a.sparse_dim]

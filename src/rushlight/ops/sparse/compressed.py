@@ -26,7 +26,7 @@ from rushlight.ops.sparse.operators import (
     is_sparse,
     pattern_of,
     run,
-    taken,
+    values_at_indices,
     values_of,
     with_values,
 )
@@ -91,7 +91,7 @@ def mul(input: Any, other: Any) -> Tensor:
             f"sparse_mask(): operands have incompatible sizes; self has size {list(x.shape)} but mask has "
             f"size {list(t.shape)}"
         )
-    at = taken(x, like.coordinates()).reshape(like.values.shape)
+    at = values_at_indices(x, like.coordinates()).reshape(like.values.shape)
     return with_values(t, run(values_of, t) * at, "MulBackward0")
 
 

@@ -70,7 +70,7 @@ def assemble(xp, values: Array, indices: Any, size: tuple, coalesced: bool, name
     return Coo(indices, values, size, coalesced)
 
 
-assemble.grad(values=lambda g, indices: taken(g, indices))
+assemble.grad(values=lambda g, indices: values_at_indices(g, indices))
 
 
 def build(
@@ -98,7 +98,7 @@ def pattern_of(g: Tensor, like: Compressed) -> Tensor:
     a: Any = g._array
     if a.__class__ is Compressed and a.plain is like.plain and a.pointers is like.pointers:
         return g
-    values = taken(coo_of(g), like.coordinates())
+    values = values_at_indices(coo_of(g), like.coordinates())
     return with_values(_wrap(like), values.reshape(like.values.shape))  # type: ignore[arg-type]
 
 
@@ -120,12 +120,12 @@ def values_at(xp, input: Array, indices: Any):
 values_at.grad(input=lambda g, input, indices: scattered(g, input, indices))
 
 
-def taken(t: Tensor, indices: Any) -> Tensor:
+def values_at_indices(t: Tensor, indices: Any) -> Tensor:
     return run(values_at, t, indices)
 
 
 def scattered(g: Tensor, input: Tensor, indices: Any) -> Tensor:
-    """The transpose of `taken`: in the layout of the input."""
+    """The transpose of `values_at_indices`: in the layout of the input."""
     made = build(g, indices, input.shape)
     return made if is_sparse(input) else dense_of(made)
 
@@ -168,7 +168,7 @@ def masked(t: Tensor, mask: Tensor) -> Tensor:
     if a.__class__ is Compressed:
         return pattern_of(t, a)
     at = sparse.row_major(a.indices)
-    return build(taken(t, at), at, a.shape, a.coalesced, "SparseMaskBackward0")
+    return build(values_at_indices(t, at), at, a.shape, a.coalesced, "SparseMaskBackward0")
 
 
 def masked_once(g: Tensor, input: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ def masked_once(g: Tensor, input: Tensor) -> Tensor:
     if a.__class__ is Compressed:
         return pattern_of(g, a)
     at = a.indices if sparse.is_sorted(a) else sparse.coalesce(a).indices
-    return build(taken(g, at), at, a.shape)
+    return build(values_at_indices(g, at), at, a.shape)
 
 
 @op(where="_sparse", name="to_sparse", node=lambda name, **_: name, out=False)
