@@ -431,10 +431,21 @@ def test_bfloat16_is_multiplied_in_pairs_where_the_processor_can(of_default_size
     a = random((300, 400), dtypes.bfloat16.np)
     with candidates.recording() as choices:
         products.matmul(a, a.T)
-        products.matmul(a[:, 1:], a[:, 1:].T)  # an odd number of products has no pairs
+        products.matmul(a[:, 1:], a[:, 1:].T)  # the last of an odd number of products is paired with 0
     in_pairs = product_sizes.pairs() or product_sizes.tiles()
     wanted = "gemm_of_bfloat16_pairs" if in_pairs else "gemm_in_float32"
-    assert [c for c in choices.values() if c != "gemm"] == [wanted, "gemm_in_float32"]
+    assert [c for c in choices.values() if c != "gemm"] == [wanted, wanted]
+
+
+@pytest.mark.parametrize("k", [67, 68])
+def test_pairs_of_bfloat16_in_any_order(k, of_default_sizes):
+    dtype = dtypes.bfloat16.np
+    a, b = (random((3, n, k + 2), dtype) for n in (40, 70))
+    for x in (a[..., 1:-1], a[..., 2:], a[..., :-2].swapaxes(1, 2).copy().swapaxes(1, 2)):
+        for y in (b[..., :-2], b[..., 2:].swapaxes(1, 2).copy().swapaxes(1, 2)):
+            found = products.bmm(x, y.swapaxes(1, 2))
+            expected = x.astype("f8") @ y.swapaxes(1, 2).astype("f8")
+            assert np.allclose(found.astype("f8"), expected, 2**-8, 1e-3)
 
 
 def test_weights_of_layers_are_read_along_their_rows(of_default_sizes):

@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight._backends import llvm
 from rushlight._backends.llvm.candidates import Candidate, first_fit, remembered
-from rushlight._backends.llvm.views import contiguous
+from rushlight._backends.llvm.views import contiguous, copy_into
 from rushlight._codegen import product_sizes, types
 from rushlight._codegen.kernels import gemm, gemv
 from rushlight.core.dtype_sets import BF16, F16, F32, F64, I8, I16, I32, I64, REDUCED, U8
@@ -337,13 +337,13 @@ class GemmOfHalves(ProductCandidate):
 
 
 class GemmOfPairs(ProductCandidate):
-    """bfloat16 where the processor multiplies pairs of numbers and adds them up in float32; k is even."""
+    """bfloat16 where the processor multiplies pairs of numbers and adds them up in float32."""
 
     name = "gemm_of_bfloat16_pairs"
 
     @staticmethod
     def applies(p: Product) -> bool:
-        if p.dtype is not BF16 or p.act or p.a[-1] % 2:
+        if p.dtype is not BF16 or p.act:
             return False
         return product_sizes.pairs() or product_sizes.tiles()
 
@@ -444,14 +444,19 @@ def added_to(
 
 
 def paired(a: np.ndarray) -> np.ndarray:
-    """Matrices of bfloat16 as ones of pairs of neighbours in their rows."""
+    """Matrices of bfloat16 as ones of pairs of neighbours in their rows; the last of an odd number is paired with 0."""
+    *lead, n, k = a.shape
     strides = a.strides
-    if strides[-1] == 2 and not any(s % 4 for s in strides[:-1]):
-        return a.view(np.int32)
+    if strides[-1] == 2:
+        if k % 2:
+            wide = np.empty((*lead, n, k + 1), a.dtype)
+            copy_into(wide[..., :k], a)
+            wide[..., k] = 0
+            return wide.view(np.int32)
+        return (a if not any(s % 4 for s in strides[:-1]) else contiguous(a)).view(np.int32)
     columns = contiguous(a.swapaxes(-1, -2))
-    *lead, k, n = columns.shape
-    out = np.empty((*lead, k // 2, n), np.int32)
-    COMPILED[("paired",)](columns, out, 1, columns.size // n, n)
+    out = np.empty((*lead, (k + 1) // 2, n), np.int32)
+    COMPILED[("paired",)](columns, out, prod(lead), k, n)
     return out.swapaxes(-1, -2)
 
 

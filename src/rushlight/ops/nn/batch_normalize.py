@@ -12,7 +12,8 @@ import numpy as np
 
 from rushlight._backends import cpu as xp
 from rushlight.autograd.state import active, thread
-from rushlight.core.dtype_sets import FLOATING
+from rushlight.core import dtypes
+from rushlight.core.dtype_sets import FLOATING, REDUCED
 from rushlight.core.tensor import INFERENCE, Tensor, _bump, _wrap
 from rushlight.dispatch.methods import function
 from rushlight.dispatch.registry import Array, composite, op
@@ -143,7 +144,8 @@ def statistics(input: Any) -> Any:
     """A tensor for numbers of the channels."""
     a = input._array
     if a.__class__ is not np.ndarray or active.modes:
-        return wide(input.detach()).new_empty(a.shape[1])
+        dtype = dtypes.float32 if a.dtype in REDUCED else input.dtype
+        return input.detach().new_empty(a.shape[1], dtype=dtype)
     return _wrap(xp.empty(a.shape[1], np.float32 if a.dtype.itemsize == 2 else a.dtype))
 
 
