@@ -431,7 +431,9 @@ def test_bfloat16_is_multiplied_in_pairs_where_the_processor_can(of_default_size
     a = random((300, 400), dtypes.bfloat16.np)
     with candidates.recording() as choices:
         products.matmul(a, a.T)
-        products.matmul(a[:, 1:], a[:, 1:].T)  # the last of an odd number of products is paired with 0
+        products.matmul(
+            a[:, 1:], a[:, 1:].T
+        )  # the last of an odd number of products is paired with 0
     in_pairs = product_sizes.pairs() or product_sizes.tiles()
     wanted = "gemm_of_bfloat16_pairs" if in_pairs else "gemm_in_float32"
     assert [c for c in choices.values() if c != "gemm"] == [wanted, wanted]

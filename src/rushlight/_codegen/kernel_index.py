@@ -254,7 +254,7 @@ SUMMED:constant:512
 add_rows:routine:
 convolve:kernel:x=Ptr[i32],w=Ptr[i32],bias=Ptr[E],y=Ptr[E],plan=Ptr[i64]
 convolve_weight:kernel:x=Ptr[i32],g=Ptr[i32],y=Ptr[E],parts=Ptr[f32],plan=Ptr[i64]
-panels:kernel:w=Ptr[i32],y=Ptr[i32],plan=Ptr[i64],L""",
+panels:kernel:TURNED,w=Ptr[i32],y=Ptr[i32],plan=Ptr[i64],L""",
     "copy": """
 HIGH:constant:32
 MOST:constant:64

@@ -78,9 +78,10 @@ def innermost_pairs(a: np.ndarray) -> np.ndarray:
     return wide.view(I32)
 
 
-def framed(a: np.ndarray, frame: tuple) -> np.ndarray:
-    """Pairs of channels, innermost, in the frame that `conv_plans.frame` describes."""
-    plan, size, _ = frame
+def framed(a: np.ndarray, found: tuple) -> np.ndarray:
+    """An array with its channels in pairs, innermost, in the frame that `conv_plans.frame` describes."""
+    plan, size, _ = found
+    a = innermost_pairs(by_position(a))
     if plan is None:
         return a
     wide = np.empty(size, a.dtype)
@@ -207,14 +208,15 @@ def divide(plan: list[int], work: int) -> None:
 
 def panels_of(w: np.ndarray, p: Problem, plan: np.ndarray) -> np.ndarray:
     """The weights as `kernels.convolve` reads them."""
-    if p.direction == "transposed":
-        spatial = range(3, w.ndim + 1)
-        w = w.reshape(p.groups, -1, *w.shape[1:])[(..., *(slice(None, None, -1) for _ in p.kernel))]
-        w = w.transpose(0, 2, *spatial, 1)
+    turned = p.direction == "transposed"
+    if turned:
+        w = contiguous(by_position(w))
+        if len(w) % 2:
+            w = np.concatenate([w, np.zeros((1, *w.shape[1:]), w.dtype)])
     else:
-        w = by_position(w)
+        w = innermost_pairs(by_position(w))
     out = np.empty(plan[Plan.GROUPS] * plan[Plan.BLOCKS] * plan[Plan.ROOM] * SIDE, I32)
-    kernels.panels.compiled(L=LANES)(innermost_pairs(w), out, plan)
+    kernels.panels.compiled(TURNED=turned, L=LANES)(w, out, plan)
     return out
 
 
@@ -222,7 +224,7 @@ def convolve(a: np.ndarray, w: np.ndarray, bias: np.ndarray, p: Problem) -> np.n
     """A convolution, or its transpose."""
     frame, plan = plan_of(p)
     result = reference.empty(p.shapes[2], BF16, p.channels_last)
-    a = framed(innermost_pairs(by_position(a)), frame)
+    a = framed(a, frame)
     kernels.convolve.compiled(E=bf16, L=LANES)(a, panels_of(w, p, plan), bias, result, plan)
     return result
 
@@ -284,7 +286,7 @@ def convolve_weight(x: np.ndarray, g: np.ndarray, p: Problem) -> np.ndarray:
     channels = rounded_up(p.w[1], 2)
     result = np.empty((o, *p.kernel, channels), BF16)
     parts = np.empty((plan[Plan.SPLITS], result.size), F32) if plan[Plan.SPLITS] > 1 else result
-    x = framed(innermost_pairs(by_position(x)), frame)
+    x = framed(x, frame)
     kernels.convolve_weight.compiled(E=bf16, L=LANES)(x, some_places(g), result, parts, plan)
     result = by_channel(result[..., : p.w[1]])
     if p.channels_last:

@@ -25,7 +25,7 @@ from rushlight._codegen.kernels.tiles import (
     tilerelease,
 )
 from rushlight._codegen.language import *
-from rushlight._codegen.types import Ptr, f32, i32, i64
+from rushlight._codegen.types import Ptr, f32, i32, i64, u16
 
 DEPTH = 512  # pairs of a block
 PLACES = 256  # of a chunk: windows of 512 KiB
@@ -113,15 +113,33 @@ def multiply_places(x, at, to, count, window, panel, rows, own, sums_at, blocks,
         i += upper + lower
 
 
+@routine(separate=True, quick=True)
+def pair_channels(w, to, first, count, half, taps, lanes, left, L):
+    """Rows of a panel, from `first` on of those of all taps, the last first, and of `half` pairs of channels: of weights
+    [channels, taps, lanes] of bfloat16."""
+    for r in range(count):
+        tap, o = taps - 1 - (first + r) // half, (first + r) % half * 2
+        upper = bits(w, Ptr[u16]) + (o * taps + tap) * lanes
+        for v in unroll(SIDE // L):
+            mask = iota(i32, L) < i32(left - v * L)
+            a, b = load(upper + v * L, L, mask), load(upper + (taps * lanes + v * L), L, mask)
+            store(to + (r * SIDE + v * L), i32(a) | (i32(b) << splat(i32(16), L)))
+
+
 @kernel(quick=True)
-def panels(w: Ptr[i32], y: Ptr[i32], plan: Ptr[i64], L):
-    """The weights [channels of the result, plan[TAPS] pairs] as `convolve` reads them: of each block of channels the blocks
-    of all windows, rows of SIDE pairs."""
+def panels(TURNED, w: Ptr[i32], y: Ptr[i32], plan: Ptr[i64], L):
+    """The weights as `convolve` reads them: of each block of channels of the result the blocks of all windows, rows of SIDE
+    pairs. They come as [channels of the result, plan[TAPS] pairs]; TURNED, for the transpose, as those of a convolution whose
+    channels of the input, which are these, are innermost."""
     lanes, blocks, size = plan[Plan.LANES], plan[Plan.BLOCKS], plan[Plan.TAPS]
+    half = plan[Plan.X_GROUP]
     for lo, hi in parallel(plan[Plan.GROUPS] * blocks, max(65536 // (size * SIDE), i64(1))):
         for b in range(lo, hi):
-            o = b % blocks * SIDE
-            source = w + (b // blocks * lanes + o) * size
+            group, o = b // blocks, b % blocks * SIDE
+            left = min(lanes - o, i64(SIDE))
+            source = w + (group * lanes + o) * size
+            if TURNED:
+                source = bits(bits(w, Ptr[u16]) + (group * (2 * size) * lanes + o), Ptr[i32])
             to, window = y + b * plan[Plan.ROOM] * SIDE, plan + Plan.PHASES
             for _phase in range(plan[Plan.OVER] * plan[Plan.OVER + 1] * plan[Plan.OVER + 2]):
                 count = window[0]
@@ -131,15 +149,12 @@ def panels(w: Ptr[i32], y: Ptr[i32], plan: Ptr[i64], L):
                     for j in range(window[0] * SIDE, rounded_up(window[0], DEEP) * SIDE, L):
                         store(to + j, splat(i32(0), L))
                     for _run in range(window[1]):
-                        pack_columns(
-                            source + run[1],
-                            size,
-                            to,
-                            run[2],
-                            min(lanes - o, i64(SIDE)),
-                            W=SIDE,
-                            L=L,
-                        )
+                        if TURNED:
+                            pair_channels(
+                                source, to, run[1], run[2], half, size // half, lanes, left, L=L
+                            )
+                        else:
+                            pack_columns(source + run[1], size, to, run[2], left, W=SIDE, L=L)
                         to = to + run[2] * SIDE
                         run = run + 3
                     to = end

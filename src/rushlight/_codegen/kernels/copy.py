@@ -8,6 +8,7 @@ source, which is transposed in registers, a square at a time.
 
 from __future__ import annotations
 
+from rushlight._codegen import native
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import gemm
 from rushlight._codegen.kernels.rows import rows_of
@@ -163,6 +164,13 @@ def square(q, p, rows, columns, step, out_step, U):
         transposed = gemm.transposed(v, W)
         for i in unroll(W):
             store(q + i * out_step, transposed[i])
+    elif native.has_masks():
+        within = iota(i32, W) < i32(rows)
+        v = [load(p + min(columns - 1, i64(j)) * step, W, within) for j in range(W)]
+        transposed = gemm.transposed(v, W)
+        for i in unroll(W):
+            if i < rows:
+                store(q + i * out_step, transposed[i], iota(i32, W) < i32(columns))
     else:
         for i in range(min(rows, i64(W))):
             for j in range(min(columns, i64(W))):
