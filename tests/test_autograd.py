@@ -1191,3 +1191,61 @@ def test_gradients_whose_sum_overflows_are_added_where_warnings_are_errors():
         for _ in range(2):
             (x * 3e38).sum().backward()
     assert x.grad.isinf().all() and x.grad._version == 1
+
+
+def shown(node, depth=4):
+    """The names of a node and those behind it."""
+    if node is None or node.name().endswith("AccumulateGrad"):
+        return "."
+    behind = "" if not depth else ", ".join(shown(n, depth - 1) for n, _ in node.next_functions)
+    return f"{node.name()}({behind})"
+
+
+@pytest.mark.parametrize("rounds", [1, 3])  # the general way, and the printed one
+def test_nodes_of_one_operator_look_as_those_of_pytorch(rounds):
+    F, row, matrix, batch = torch.nn.functional, (3,), (2, 3), (5, 2, 3)
+    leaf = lambda *shape: torch.rand(shape, requires_grad=True)
+    views = "ViewBackward0(ExpandBackward0(.))"
+    entropy = "NllLossBackward0(LogSoftmaxBackward0(.))"
+    expected = {
+        "DotBackward0(., .)": lambda: leaf(*row) @ leaf(*row),
+        "MvBackward0(., .)": lambda: leaf(*matrix) @ leaf(*row),
+        "SqueezeBackward4(MmBackward0(UnsqueezeBackward0(.), .))": lambda: leaf(*row) @ leaf(3, 4),
+        "MmBackward0(., .)": lambda: leaf(*matrix) @ leaf(3, 4),
+        "UnsafeViewBackward0(MmBackward0(ViewBackward0(.), .))": lambda: leaf(*batch) @ leaf(3, 4),
+        f"UnsafeViewBackward0(BmmBackward0({views}, {views}))": lambda: (
+            leaf(*batch) @ leaf(5, 3, 4)
+        ),
+        "MmBackward0(., TBackward0(.))": lambda: F.linear(leaf(*matrix), leaf(4, 3)),
+        "AddmmBackward0(., ., TBackward0(.))": lambda: F.linear(leaf(*matrix), leaf(4, 3), leaf(4)),
+        "ViewBackward0(AddmmBackward0(., ViewBackward0(.), TBackward0(.)))": lambda: F.linear(
+            leaf(*batch), leaf(4, 3), leaf(4)
+        ),
+        "MulBackward0(ViewBackward0(.), .)": lambda: torch.outer(leaf(*row), leaf(4)),
+        entropy: lambda: F.cross_entropy(leaf(*matrix), torch.tensor([0, 2])),
+        "SqueezeBackward1(AvgPool2DBackward0(UnsqueezeBackward0(.)))": lambda: F.avg_pool1d(
+            leaf(1, 2, 4), 2
+        ),
+    }
+    for names, call in expected.items():
+        for _ in range(rounds):
+            y = call()
+        assert shown(y.grad_fn) == names
+        assert y.grad_fn.next_functions == y.grad_fn.next_functions
+        y.sum().backward()
+        assert shown(y.grad_fn) == names
+
+
+def test_nodes_in_between_are_looked_at_only():
+    x, y = torch.rand(3, requires_grad=True), torch.rand(3, 4, requires_grad=True)
+    z = x @ y
+    inner = z.grad_fn.next_functions[0][0]
+    assert inner.name() == "MmBackward0" and inner is z.grad_fn.next_functions[0][0]
+    with pytest.raises(RuntimeError, match="not run here"):
+        inner.register_hook(print)
+    with pytest.raises(RuntimeError, match="not run by itself"):
+        inner(torch.rand(4))
+    seen = []
+    z.grad_fn.register_hook(lambda into, _: seen.append([g.shape for g in into]))
+    z.sum().backward()
+    assert seen == [[(3,), (3, 4)]] and torch.allclose(x.grad, y.sum(1))

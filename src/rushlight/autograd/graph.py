@@ -14,11 +14,19 @@ Note [What an edge is]
     A node keeps its edges in a tuple, one for each input, `None` where no gradient is wanted. Edges
     point from results to inputs only, and nodes keep arrays of their own results, never the tensors,
     so that a graph has no reference cycle and goes away with the last tensor that needs it.
+
+Note [Names of nodes]
+    `x @ w` is one operator and one node, whatever the dimensions; PyTorch records `DotBackward0`, `MvBackward0`, or an
+    `UnsafeViewBackward0` before an `MmBackward0`. An operator that has a `look`, a function of a node, gives the name and
+    the ways to the inputs that PyTorch's nodes would have. It is asked when a user sees the node (`grad_fn`,
+    `next_functions`), so that recording costs nothing: the node gets a class of that name then. A way is the number of an
+    edge, or (name, *ways) for a node in between, which can be looked at but is not run by itself.
 """
 
 from __future__ import annotations
 
 import weakref
+from functools import lru_cache
 from itertools import count as count_from
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -184,6 +192,8 @@ class Node:
     joins = False  # whether it stands for several nodes, one for each output
     shown: Sequence[int] | None = None  # the edges that users see, in PyTorch's order; None: all
     transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
+    _ways: tuple | None = None  # what `next_functions` has, see Note [Names of nodes]
+    _look: Callable | None = None  # what gives a node its name and ways when a user sees it
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         raise NotImplementedError(f"{self.name()} has no backward")
@@ -195,6 +205,12 @@ class Node:
         found = self.apply(list(grads) if len(grads) > 1 else grads[0], self.edges, True, True)
         found = shown_gradients(self, found)
         return found[0] if len(found) == 1 else found
+
+    def _seen(self) -> Node:
+        """The node, which looks as PyTorch's from now on."""
+        if type(self)._look is not None:
+            dress(self)
+        return self
 
     def name(self) -> str:
         """The name of the operation, such as `MulBackward0`."""
@@ -208,16 +224,12 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input that can have a gradient: the node it goes to (None where none goes), and which output."""
-        if self.shown is None:
-            return tuple((None, 0) if e is None else node_and_output(e) for e in self.edges)
-        found: list[tuple[Node | None, int]] = []
-        for i in self.shown:
-            e = self.edges[i]
-            if e is not None and i in self.transposed:
-                found.append((transposing(self, i), 0))
-            else:
-                found.append((None, 0) if e is None else node_and_output(e))
-        return tuple(found)
+        ways = self._ways
+        if ways is None:
+            ways = range(len(self.edges)) if self.shown is None else self.shown
+        if self.transposed and self._ways is None:
+            ways = [("TBackward0", i) if i in self.transposed else i for i in ways]
+        return tuple(next_function(self, way) for way in ways)
 
     @property
     def _input_metadata(self) -> tuple:
@@ -304,35 +316,117 @@ def all_gradients_of(node: Node, shown: Sequence, gradients: Sequence) -> Sequen
     return found
 
 
-class TBackward0(Node):
-    """The node that stands before the weight of a `linear`, whose gradient rule transposes by itself: it can be looked at and
-    called, the engine does not run it, and so it takes no hooks."""
+# -- how nodes look ---------------------------------------------------------------------------------
+
+
+class Between(Node):
+    """A node that PyTorch has between others, and whose part another one does here: it takes no hooks."""
 
     __slots__ = ()
     __module__ = "torch.autograd"
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
-        return (g.t(),)
+        raise RuntimeError(
+            f"{self.name()} is a part of the node before it here, and not run by itself"
+        )
 
-    def register_hook(self, fn: Callable) -> RemovableHandle:
+    def register_hook(self, fn: Any) -> Any:
         """RuntimeError: the node does not run."""
         raise RuntimeError(
-            "TBackward0 before the weight of a linear is not run here: register the hook on the node of the linear"
+            f"{self.name()} is not run here: register the hook on the node before it, of which it is a part"
         )
 
     register_prehook = register_hook
 
 
-_transposing: weakref.WeakKeyDictionary[Node, TBackward0] = weakref.WeakKeyDictionary()
+class TBackward0(Between):
+    """The node before the weight of a `linear`, whose gradient rule transposes by itself."""
+
+    __slots__ = ()
+
+    def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        return (g.t(),)
 
 
-def transposing(node: Node, i: int) -> TBackward0:
-    """The `TBackward0` between a node and its edge number `i`, the same one each time."""
-    made = _transposing.get(node)
+@lru_cache(None)
+def between(name: str) -> type:
+    if name == "TBackward0":
+        return TBackward0
+    return type(name, (Between,), {"__slots__": (), "__module__": "torch.autograd"})
+
+
+_made: weakref.WeakKeyDictionary[Node, dict[Any, Between]] = weakref.WeakKeyDictionary()
+
+
+def behind(node: Node, way: Any) -> Any:
+    """The edge that a way of a node begins with: to a node in between, the same one each time, or one of its own."""
+    if way.__class__ is int:
+        return node.edges[way]
+    known = _made.setdefault(node, {})
+    made = known.get(way)
     if made is None:
-        made = _transposing[node] = new(TBackward0)
-        made.edges, made.saved, made.unbroadcast_to, made.hooks = (node.edges[i],), None, None, None
+        made = known[way] = new(between(way[0]))
+        made.edges = tuple(behind(node, w) for w in way[1:])
+        made.saved = made.unbroadcast_to = made.hooks = None
     return made
+
+
+def leads(node: Node, way: Any) -> bool:
+    """Whether a way leads to where a gradient goes."""
+    if way.__class__ is int:
+        return node.edges[way] is not None
+    return any(leads(node, w) for w in way[1:])
+
+
+def next_function(node: Node, way: Any) -> tuple[Any, int]:
+    """What `next_functions` has for a way."""
+    if not leads(node, way):
+        return None, 0
+    found, nr = node_and_output(behind(node, way))
+    return found._seen(), nr
+
+
+def edges_of(way: Any) -> list[int]:
+    """The numbers of the edges that a way leads to."""
+    return [way] if way.__class__ is int else [i for w in way[1:] for i in edges_of(w)]
+
+
+@lru_cache(None)
+def dressed(cls: type, name: str, ways: tuple | None) -> type:
+    """A node class of another name, and with other ways to its inputs."""
+    found: dict[str, Any] = {"__slots__": (), "__module__": "torch.autograd", "_look": None}
+    if ways is not None:
+        found["_ways"] = ways
+        found["shown"] = tuple(dict.fromkeys(i for way in ways for i in edges_of(way)))
+        turned = [w[1] for w in ways if w.__class__ is tuple and w[0] == "TBackward0"]
+        found["transposed"] = tuple(turned)
+    return type(name, (cls,), found)
+
+
+def dress(node: Node) -> None:
+    """Give a node the look of PyTorch's."""
+    found = type(node)._look(node)  # type: ignore[misc]  # it has one
+    if found is not None:
+        node.__class__ = dressed(type(node), *found)  # type: ignore[assignment]  # of the same slots
+
+
+def given(node: Any) -> dict[str, Any]:
+    """What a node knows of a call besides tensors: static arguments, shapes of inputs."""
+    layout = getattr(node, "saved_layout", None)
+    if layout is None:
+        return node.statics[0]  # type: ignore[no-any-return]  # of a general node
+    return dict(zip(layout[1], node.statics or (), strict=False))
+
+
+def dims_of(node: Any, name: str) -> int | None:
+    """How many dimensions an input had; None where the node knows no longer."""
+    shape = given(node).get(f"{name}_shape")
+    if shape is not None:
+        return len(shape)
+    try:
+        return getattr(node, f"_saved_{'self' if name == 'input' else name}").ndim  # type: ignore[no-any-return]
+    except (AttributeError, RuntimeError):
+        return None
 
 
 def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]:

@@ -214,7 +214,7 @@ class Tensor:
         e = edge_of(self)
         if e is None or not e.edges:
             return None
-        return e.node if e.__class__ is Output else e
+        return e.node._seen() if e.__class__ is Output else e._seen()
 
     @property
     def output_nr(self) -> int:

@@ -202,8 +202,8 @@ SCALARS = frozenset("int float bool Number".split())  # annotations of parameter
 class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
-    # the inputs in the order that `next_functions` has them, where it is another; "weight.T": through a TBackward0
-    shown: tuple[str, ...] | None
+    shown: tuple[str, ...] | None  # inputs as `next_functions` has them; "weight.T": transposed
+    look: Callable | None = None  # see Note [Names of nodes] in autograd/graph.py
     never: frozenset[str] = frozenset()  # inputs of `rule_all` that never have a gradient
 
     def __init__(

@@ -7,9 +7,15 @@ again products of the three kinds, so that every derivative of any order is one 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from rushlight.autograd.graph import dims_of
 from rushlight.dispatch.registry import Array, composite, no_gradients, op
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matrix_results import to_shape
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def scaled(g, factor):
@@ -84,6 +90,46 @@ def matmul_other(g, input, other_shape):
 
 
 matmul.grad(input=matmul_input, other=matmul_other)
+
+
+MM, MV, VIEW, UNSAFE = "MmBackward0", "MvBackward0", "ViewBackward0", "UnsafeViewBackward0"
+ADDMM, T, SQUEEZE, UNSQUEEZE = (
+    "AddmmBackward0",
+    "TBackward0",
+    "SqueezeBackward4",
+    "UnsqueezeBackward0",
+)
+
+
+def product_looks(n: int, m: int, first: Any, second: Any) -> tuple[str, tuple | None] | None:
+    """The nodes of PyTorch's product of tensors of n and m dimensions, to which the ways `first` and `second` lead; None
+    for that of two matrices."""
+    if n == m == 1:
+        return "DotBackward0", (first, second)
+    if n <= 2 and m == 1:
+        return MV, (first, second)
+    if n == 1 and m == 2:
+        return SQUEEZE, ((MM, (UNSQUEEZE, first), second),)
+    if n == m == 2:
+        return MM, (first, second)
+    if m <= 2:
+        return UNSAFE, ((MM if m == 2 else MV, (VIEW, first), second),)
+    turned = (UNSAFE, ("CloneBackward0", ("TransposeBackward0", second)))
+    if n == 1:
+        return UNSAFE, ((MV, turned, first),)
+    if n == 2:
+        product = (UNSAFE, (MM, turned, (T, first)))
+        return "CloneBackward0", (("TransposeBackward0", product),)
+    each = [(VIEW, ("ExpandBackward0", way)) for way in (first, second)]
+    return UNSAFE, (("BmmBackward0", *each),)
+
+
+def look_of_matmul(node: Any) -> tuple[str, tuple | None] | None:
+    n, m = dims_of(node, "input"), dims_of(node, "other")
+    return None if n is None or m is None else product_looks(n, m, 0, 1)
+
+
+matmul.op.look = look_of_matmul
 matmul.alias("linalg.matmul")
 
 
@@ -174,6 +220,19 @@ def linear_bias(g, bias_shape):
 
 
 linear.grad(input=linear_input, weight=linear_weight, bias=linear_bias)
+
+
+def look_of_linear(node: Any) -> tuple[str, tuple | None] | None:
+    """PyTorch's nodes; without the gradient of a bias those without one."""
+    n, m, weight = dims_of(node, "input"), dims_of(node, "weight"), (T, 1)
+    if n is None or m is None:
+        return None
+    if node.edges[2] is None:
+        return product_looks(n, m, 0, weight)
+    return None if n == 2 else (VIEW, ((ADDMM, 2, (VIEW, 0), weight),))
+
+
+linear.op.look = look_of_linear
 
 
 @op(inplace=True)
@@ -315,6 +374,7 @@ all_products.grad(
         g.conj_physical(), input.conj_physical().unsqueeze(-1)
     ).squeeze(-1),
 )
+all_products.op.look = lambda node: ("MulBackward0", ((VIEW, 0), 1))
 
 
 @op(where="internal", node="AddrBackward0", out=False)

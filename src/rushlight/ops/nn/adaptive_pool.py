@@ -28,6 +28,7 @@ from rushlight.ops.nn.pool import (
     max_pool1d,
     max_pool2d,
     max_pool3d,
+    of_lines,
     regular,
     take_at_indices,
     window_sizes,
@@ -82,6 +83,8 @@ def declare_adaptive(n: int) -> tuple:
 
     averages.grad(input=lambda g, input_shape: gradient(g, input_shape[-n:]))
     gradient.grad(grad_output=lambda g, grad_output_shape: averages(g, grad_output_shape[-n:]))
+    if n == 1:
+        of_lines(averages.op, "AdaptiveAvgPool2D")
 
     @op(
         where="internal",
@@ -99,6 +102,9 @@ def declare_adaptive(n: int) -> tuple:
                 else (y, indices)
             )
         return xp.contiguous(y), xp.contiguous(indices)  # PyTorch's are always so
+
+    if n == 1:
+        of_lines(maxima.op, "AdaptiveMaxPool2D")
 
     def maxima_rule(g: Any, indices: Any, input_shape: tuple) -> Any:
         check_filled(f"adaptive_max_pool{n}d_backward", "grad_output", g.shape)

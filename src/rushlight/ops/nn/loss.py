@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
+from rushlight.autograd.graph import dims_of, given
 from rushlight.core import settings
 from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.dtypes import int64, uint8
@@ -141,6 +142,25 @@ def cross_entropy_loss_gradient(
 
 
 cross_entropy_loss.grad(input=cross_entropy_loss_rule, kernel=cross_entropy_loss_gradient)
+
+
+def look_of_cross_entropy(node: Any) -> tuple[str, tuple]:
+    """PyTorch's nodes: a logarithm of a softmax, a likelihood of it, and with smoothing the sum of two."""
+    likelihoods = ("LogSoftmaxBackward0", 0)
+    if dims_of(node, "input") != 2:
+        name = "NllLoss2DBackward0"
+        ways = (likelihoods,) if dims_of(node, "input") == 4 else ((VIEW, likelihoods),)
+    else:
+        name, ways = "NllLossBackward0", (likelihoods,)
+    if not given(node)["label_smoothing"]:
+        return name, ways
+    of_all = ("NegBackward0", ("SumBackward1", likelihoods))
+    summed = ("DivBackward0", ("SumBackward0", ("MaskedFillBackward0", of_all)))
+    return "AddBackward0", (("MulBackward1", (name, *ways)), ("MulBackward1", summed))
+
+
+VIEW = "ViewBackward0"
+cross_entropy_loss.op.look = look_of_cross_entropy
 
 
 def in_one(input: Any, target: Any, weight: Any) -> bool:

@@ -207,6 +207,11 @@ def last_node(name: str, n: int) -> str:
     return f"{name}Backward0" if n > 1 else "SqueezeBackward1"
 
 
+def of_lines(op: Any, name: str) -> None:
+    """Let the node of pooling of lines look as PyTorch's: that of images, squeezed."""
+    op.look = lambda node: ("SqueezeBackward1", ((f"{name}Backward0", ("UnsqueezeBackward0", 0)),))
+
+
 def declare_max_pool(n: int) -> tuple:
     """The operators of max pooling in `n` dimensions: the maxima alone, and with their indices."""
     name = f"max_pool{n}d"
@@ -226,6 +231,8 @@ def declare_max_pool(n: int) -> tuple:
 
     for each in (values, indexed):
         each.grad(input=lambda g, indices, windows: add_at_indices(g, indices, windows.sizes))
+        if n == 1:
+            of_lines(each.op, "MaxPool2DWithIndices")
     return values, indexed
 
 
@@ -360,6 +367,8 @@ def declare_avg_pool(n: int) -> Any:
 
     forward.grad(input=lambda g, windows, divisor: gradient(g, windows, divisor))
     gradient.grad(grad_output=lambda g, windows, divisor: forward(g, windows, divisor))
+    if n == 1:
+        of_lines(forward.op, "AvgPool2D")
     return forward
 
 
