@@ -367,15 +367,20 @@ def block_packed(a, aks, packed, b, panel, bks, c, ldc, row, k, rows, columns, b
 @routine
 def rows_of_tiles(a, ars, aks, to, k, rows, wide, L):
     """Rows of A [rows, k], rows of `wide` numbers each; what is not there is 0."""
-    if ars == 1:
-        pack_columns(a, aks, to, rows, k, W=wide, L=L)
-    else:
+    if aks == 1:
         for r in range(rows):
-            for p in range(k):
-                to[r * wide + p] = a[r * ars + p * aks]
-    for r in range(rows):
-        for p in range(k, wide):
-            to[r * wide + p] = i32(0)
+            for p in range(0, wide, L):
+                store(to + (r * wide + p), load_line(a + (r * ars + p), k - p, L))
+    else:
+        if ars == 1:
+            pack_columns(a, aks, to, rows, k, W=wide, L=L)
+        else:
+            for r in range(rows):
+                for p in range(k):
+                    to[r * wide + p] = a[r * ars + p * aks]
+        for r in range(rows):
+            for p in range(k, wide):
+                to[r * wide + p] = i32(0)
 
 
 @routine(separate=True)
@@ -473,7 +478,7 @@ def rounded_up(a, by):
 
 
 @inline
-def cut(m, n, k, batch, spans, a_far, W, MR, GROUP):
+def cut(m, n, k, batch, spans, a_packed, W, MR, GROUP):
     """The chunks of a matrix [m, n]: `pieces` of `group` panels each, `down` times, `height` rows each, and how many a
     thread takes at a time."""
     across = rounded_up(n, W) // W
@@ -484,7 +489,7 @@ def cut(m, n, k, batch, spans, a_far, W, MR, GROUP):
     if spans > 1:
         wanted = i64(1)
     group = min(max(across * min(max(m // 512, 1), wanted) // wanted, 1), GROUP)
-    if a_far:
+    if a_packed:
         group = min(across, GROUP)
     pieces = rounded_up(across, group) // group
     down = min(rounded_up(wanted, pieces) // pieces, max(m // least, 1))
@@ -532,7 +537,8 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
         batch = batch * c_shape[d]
 
     a_far = (ars == 1) & (aks * depth > FAR // E.size) & (n > W) & (not TILES)
-    group, pieces, height, down, grain = cut(m, n, k, batch, spans, a_far, W, MR, GROUP)
+    a_packed = a_far | ((aks != 1) & TILES)
+    group, pieces, height, down, grain = cut(m, n, k, batch, spans, a_packed, W, MR, GROUP)
     each = pieces * down
     chunks = each * spans
 
