@@ -112,17 +112,47 @@ def test_jit():
             return self.shifted(x) + self.ignored()
 
     net = Net().eval()
-    assert torch.jit.script(net) is net
+    program = torch.jit.script(net)
+    assert program(torch.ones(1)).item() == 5 and torch.jit.script(program) is program
     assert torch.jit.trace(net, torch.ones(2))(torch.ones(1)).item() == 5
     assert torch.jit.freeze(net) is net
     assert clipped(torch.tensor(3.0)).item() == 1
     assert not torch.jit.is_scripting()
-    assert isinstance(net, torch.jit.ScriptModule)
+    assert isinstance(program, torch.jit.ScriptModule)
     assert torch.jit.isinstance([1], list[int])
     with pytest.raises(NotImplementedError, match="state_dict"):
         torch.jit.save(net, "net.pt")
     with pytest.raises(RuntimeError, match="size of tensor|must match"):
         torch.jit.trace(lambda x: x + torch.ones(3), torch.ones(2))
+
+
+@ignore_stubs
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        torch.jit.script,
+        lambda m: torch.jit.trace(m, torch.ones(3, 2)),
+        lambda m: torch.jit.trace_module(m, {"forward": torch.ones(3, 2)}),
+    ],
+    ids=["script", "trace", "trace_module"],
+)
+def test_a_scripted_module_shares_tensors_and_nothing_else(compiled):
+    inner = torch.nn.BatchNorm1d(2)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), inner, inner)
+    program = compiled(net)
+    assert program is not net and program[1] is program[2] and program[1] is not inner
+    kinds = [isinstance(m, torch.jit.ScriptModule) for m in (program, program[0], net, net[0])]
+    assert kinds == [True, True, False, False]
+    program.eval()  # it changed the module's mode, too
+    assert net.training and inner.training and not program.training and not program[1].training
+    assert program[0].weight is net[0].weight and program[1].running_mean is inner.running_mean
+    assert list(program.state_dict()) == list(net.state_dict())
+    count = int(inner.num_batches_tracked)
+    program.train()(torch.ones(3, 2))
+    assert int(inner.num_batches_tracked) == count + 2
+    net[0].weight = torch.nn.Parameter(torch.zeros(2, 2))
+    net[0].register_forward_hook(lambda *args: torch.zeros(3, 2))
+    assert program[0].weight.abs().sum() > 0 and program[0](torch.ones(3, 2)).abs().sum() > 0
 
 
 @ignore_stubs
@@ -145,7 +175,8 @@ def test_errors_of_scripted_modules():
         def forward(self, x, way):
             return self.inner(x, way)
 
-    plain, scripted = Outer(), torch.jit.script(Outer())
+    plain = Outer()
+    scripted = torch.jit.script(plain)
     errors = {"assert": AssertionError, "torch": AssertionError, "raise": RuntimeError}
     for way, kind in (errors | {"tensor": IndexError, "list": IndexError}).items():
         with pytest.raises(kind):

@@ -93,8 +93,8 @@ def test_inner_operators():
 @pytest.mark.filterwarnings("ignore:torch.jit.script:UserWarning")
 def test_scripted_is_what_was_scripted():
     net, other = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
-    torch.jit.script(net)
-    assert isinstance(net, torch.jit.ScriptModule)
+    assert isinstance(torch.jit.script(net), torch.jit.ScriptModule)
+    assert not isinstance(net, torch.jit.ScriptModule)
     assert not isinstance(other, torch.jit.ScriptModule)
 
     def f(x):

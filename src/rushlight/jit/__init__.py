@@ -96,29 +96,54 @@ def _replace(error: Exception, module: Any) -> None:
 error_notes.replacements.append(_replace)
 
 
-def _remember(obj: Any) -> None:
-    if _isinstance(obj, (Module, FunctionType)):
+def _program_of(obj: Any) -> Any:
+    """What stands for the compiled program: of a function the function, of a module modules with the same tensors.
+
+    The program has modes, hooks and submodules of its own: `eval()` of it leaves the module in training mode.
+    """
+    if _isinstance(obj, Module):
+        return obj if obj in _scripted else _twin(obj, {})
+    if _isinstance(obj, FunctionType):
         _scripted.add(obj)
+    return obj
+
+
+def _twin(module: Module, known: dict[int, Module]) -> Module:
+    """A module with the attributes, parameters and buffers of `module`, and twins of the modules inside."""
+    if id(module) not in known:
+        made = known[id(module)] = Module.__new__(type(module))
+        for name, value in vars(module).items():
+            # Tables and hooks are copied, and what they hold is not; a module that was not registered stays.
+            own = name in _TABLES and _isinstance(value, (dict, set))
+            vars(made)[name] = value.copy() if own else value
+        for name, child in made._modules.items():
+            made._modules[name] = None if child is None else _twin(child, known)
+        _scripted.add(made)
+    return known[id(module)]
+
+
+_TABLES = frozenset(
+    name for name, value in vars(Module()).items() if _isinstance(value, (dict, set))
+)
 
 
 @stub(
     "identity",
-    "There is no TorchScript compiler: it runs as it is written. Warns once. Of a module the errors are PyTorch's, "
-    "of a function Python's.",
+    "There is no TorchScript compiler: it runs as it is written. Warns once. Of a module it is another module with the "
+    "same tensors, whose errors are PyTorch's; of a function they are Python's.",
 )
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None,
     example_inputs: Any = None,
 ) -> Any:  # fmt: skip
-    """`obj` itself, a function, module or class: it runs as it is written. The first call warns of it."""
+    """A module with the tensors of `obj`, or the function or class itself: it runs as it is written. The first call warns."""
     if not callable(obj):
         raise RuntimeError(f"torch.jit.script expects a function, a module or a class, got {obj!r}")
     settings.warn_once(
         "torch.jit.script: Rushlight has no TorchScript compiler. The function or the module runs as it "
         "is written, in Python; see docs/stubs.md"
     )
-    _remember(obj)
-    return obj
+    return _program_of(obj)
 
 
 @stub(
@@ -130,7 +155,7 @@ def trace(
     check_inputs: Any = None, check_tolerance: float = 1e-5, strict: bool = True,
     example_kwarg_inputs: Any = None, **options: Any,
 ) -> Any:  # fmt: skip
-    """`func` itself, called once with `example_inputs`, so that a wrong example is an error here too."""
+    """What `script` gives, called once with `example_inputs`, so that a wrong example is an error here too."""
     import rushlight
 
     if not callable(func):
@@ -143,8 +168,7 @@ def trace(
         elif example_inputs is not None:
             single = not _isinstance(example_inputs, (tuple, list))
             func(*((example_inputs,) if single else example_inputs))
-    _remember(func)
-    return func
+    return _program_of(func)
 
 
 @stub(
@@ -152,10 +176,10 @@ def trace(
     "There is no TorchScript compiler: it runs once with the example, and later as it is written.",
 )
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Module:
-    """`mod` itself, each of the named methods called once with its inputs."""
+    """What `script` gives of `mod`, each of the named methods called once with its inputs."""
     for name, given in inputs.items():
         trace(getattr(mod, name), given)
-    return mod
+    return _program_of(mod)
 
 
 def is_scripting() -> bool:
