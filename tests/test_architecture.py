@@ -73,7 +73,7 @@ LAZY = {
     ): "a leaf that nobody holds any more is made anew when asked for",
     (
         "autograd.views",
-        "ops.layout.views",
+        "dispatch.methods",
     ): "a gradient is copied into the layout of the base it belongs to",
     ("_codegen.explanation", "_backends.llvm"): "explain() turns the compiled back end on",
     ("rng.generator", "core.tensor"): "get_state() and set_state() speak in tensors",
@@ -469,7 +469,7 @@ def test_the_root_of_the_package_is_small():
     assert len(list(SRC.glob("*.py"))) <= 18
 
 
-LARGEST_CYCLE = 49  # modules; it may only shrink
+LARGEST_CYCLE = 44  # modules; it may only shrink
 
 
 def strongly_connected(graph: dict[str, set[str]]) -> list[set[str]]:

@@ -190,23 +190,32 @@ class Checker:
         given = [self.type(a) for a in e.args]
         name, t = e.name, e.type
         if name in SAME:
-            for one in given:
-                if one is not t:
-                    self.fail(f"an argument of {name} is {one}, not {t}")
+            for argument in given:
+                if argument is not t:
+                    self.fail(f"an argument of {name} is {argument}, not {t}")
             if (name in FLOAT) > t.is_float or (name in WHOLE and t.is_float):
                 self.fail(f"{name} of {t}")
         elif name in COMPARE:
             self.expect(f"the right side of {name}", given[1], given[0])
             self.expect(f"the result of {name}", t, given[0].of(b1))
         elif name == "select":
-            for one in given[1:]:
-                self.expect("a choice", one, t)
+            for choice in given[1:]:
+                self.expect("a choice", choice, t)
             if given[0].scalar is not b1 or given[0].lanes not in (0, t.lanes):
                 self.fail(f"{given[0]} chooses between {t}")
         elif name == "offset":
             self.expect("a pointer's offset", given[1], i64)
             self.expect("a pointer", given[0], t)
-        elif name == "splat":
+        elif name == "bits":
+            if t.kind != "p" and t.size != given[0].size:
+                self.fail(f"the bits of {given[0]} as {t}")
+        else:
+            self.vector_op(e, given)
+
+    def vector_op(self, e: ir.Op, given: list[Type]) -> None:
+        """Check an operation on the lanes of vectors whose arguments have the types `given`."""
+        name, t = e.name, e.type
+        if name == "splat":
             self.expect("a splat", given[0], t.element)
         elif name in ("lane", "insert"):
             at = e.args[1]
@@ -215,8 +224,8 @@ class Checker:
             if name == "insert":
                 self.expect("a lane's new value", given[2], given[0].element)
         elif name == "bf16_pairs":
-            for one, expected in zip(given, (i32, i32, f32), strict=True):
-                self.expect("an argument of bf16_pairs", one, vector(expected, 16))
+            for argument, expected in zip(given, (i32, i32, f32), strict=True):
+                self.expect("an argument of bf16_pairs", argument, vector(expected, 16))
             self.expect("the result of bf16_pairs", t, given[2])
         elif name == "shuffle":
             a, b, *which = given
@@ -228,8 +237,6 @@ class Checker:
                     self.fail(f"a lane of two {a} that is not there")
         elif name in ("sum", "max", "min"):
             self.expect(f"the result of {name}", t, given[0].element)
-        elif name == "bits" and t.kind != "p" and t.size != given[0].size:
-            self.fail(f"the bits of {given[0]} as {t}")
 
 
 STATEMENTS: dict[type, Callable[[Checker, Any], None]] = {

@@ -247,80 +247,99 @@ def operations(run: Run, given: dict[str, Any]) -> float | None:
 
     A loop is counted as so many times its first round, a branch of unknown condition as its first side.
     """
-    module = run.kernel.module(**run.known)
-    functions = {f.name: f for f in module.functions}
-    memory = Memory(run.kernel._types(run.known), given)
+    counter = OperationCounter(run, given)
+    try:
+        return counter.of_statements(counter.body, dict(counter.memory.names))
+    except Unknown:
+        return None
 
-    def value(e: Any, names: dict[str, Any]) -> Any:
+
+class OperationCounter:
+    """Counts the operations of a call: walks its statements, with the values of those variables that are known."""
+
+    def __init__(self, run: Run, given: dict[str, Any]) -> None:
+        module = run.kernel.module(**run.known)
+        self.body = module.functions[0].body
+        self.functions = {f.name: f for f in module.functions}
+        self.memory = Memory(run.kernel._types(run.known), given)
+
+    def value(self, e: Any, names: dict[str, Any]) -> Any:
+        """The value of an expression; Unknown where it depends on what is computed."""
         if isinstance(e, ir.Const):
             return e.value
         if isinstance(e, ir.Var) and e.name in names:
             return names[e.name]
         if isinstance(e, ir.Cast) and e.type.kind in "iu":
-            return int(value(e.arg, names))
+            return int(self.value(e.arg, names))
         if isinstance(e, ir.Load):
-            return memory.load(value(e.pointer, names), e.type)
+            return self.memory.load(self.value(e.pointer, names), e.type)
         if not isinstance(e, ir.Op) or e.type.kind == "v":
             raise Unknown
         if e.name == "offset":
             element = e.type.element
             assert element is not None
-            return value(e.args[0], names) + element.size * value(e.args[1], names)
+            return self.value(e.args[0], names) + element.size * self.value(e.args[1], names)
         if e.name == "bits":
-            return value(e.args[0], names)
+            return self.value(e.args[0], names)
         if e.name not in NUMBERS:
             raise Unknown
-        return NUMBERS[e.name](*(value(a, names) for a in e.args))
+        return NUMBERS[e.name](*(self.value(a, names) for a in e.args))
 
-    def tried(e: Any, names: dict[str, Any]) -> Any:
+    def known_value(self, e: Any, names: dict[str, Any]) -> Any:
+        """The value of an expression; None where it is unknown."""
         try:
-            return value(e, names)
+            return self.value(e, names)
         except (Unknown, ZeroDivisionError, ValueError):
             return None
 
-    def walk(body: list[ir.Stmt], names: dict[str, Any]) -> float:
+    def of_statements(self, body: list[ir.Stmt], names: dict[str, Any]) -> float:
+        """The operations of statements, which may change `names`."""
         total = 0.0
         for s in body:
             for e in parts(s):
-                total += count(e)
-                for call in calls(e):
-                    if call.name not in functions:  # it is at an address that is given, or of C
-                        raise Unknown
-                    callee = functions[call.name]
-                    passed = (tried(a, names) for a in call.args)
-                    inner = {p.name: v for p, v in zip(callee.parameters, passed, strict=True)}
-                    total += walk(callee.body, {k: v for k, v in inner.items() if v is not None})
+                total += count(e) + sum(self.of_call(c, names) for c in calls(e))
             if isinstance(s, ir.Let):
-                v = tried(s.value, names)
+                v = self.known_value(s.value, names)
                 names.pop(s.name, None)
                 if v is not None:
                     names[s.name] = v
-            elif isinstance(s, ir.For):
-                start, stop = value(s.start, names), value(s.stop, names)
-                rounds = max(0, -(-(stop - start) // s.step))
-                if rounds:
-                    names[s.name] = start
-                    total += rounds * walk(s.body, names)
-            elif isinstance(s, ir.Parallel):
-                n = value(s.count, names)
-                if n > 0:
-                    total += walk(s.body, names | {s.start: 0, s.stop: n})
-            elif isinstance(s, ir.If):
-                test = tried(s.condition, names)
-                total += walk(s.then if test or test is None else s.otherwise, names)
-            elif isinstance(s, ir.While):
-                rounds = 0
-                while value(s.condition, names):
-                    total += walk(s.body, names)
-                    rounds += 1
-                    if rounds > 1000:
-                        raise Unknown
+            else:
+                total += self.of_blocks(s, names)
         return total
 
-    try:
-        return walk(module.functions[0].body, dict(memory.names))
-    except Unknown:
-        return None
+    def of_call(self, call: ir.Call, names: dict[str, Any]) -> float:
+        """The operations within a function that is called."""
+        if call.name not in self.functions:  # it is at an address that is given, or of C
+            raise Unknown
+        callee = self.functions[call.name]
+        passed = (self.known_value(a, names) for a in call.args)
+        inner = {p.name: v for p, v in zip(callee.parameters, passed, strict=True)}
+        return self.of_statements(callee.body, {k: v for k, v in inner.items() if v is not None})
+
+    def of_blocks(self, s: ir.Stmt, names: dict[str, Any]) -> float:
+        """The operations within the blocks of a loop or a branch."""
+        total = 0.0
+        if isinstance(s, ir.For):
+            start, stop = self.value(s.start, names), self.value(s.stop, names)
+            rounds = max(0, -(-(stop - start) // s.step))
+            if rounds:
+                names[s.name] = start
+                total = rounds * self.of_statements(s.body, names)
+        elif isinstance(s, ir.Parallel):
+            n = self.value(s.count, names)
+            if n > 0:
+                total = self.of_statements(s.body, names | {s.start: 0, s.stop: n})
+        elif isinstance(s, ir.If):
+            test = self.known_value(s.condition, names)
+            total = self.of_statements(s.then if test or test is None else s.otherwise, names)
+        elif isinstance(s, ir.While):
+            rounds = 0
+            while self.value(s.condition, names):
+                total += self.of_statements(s.body, names)
+                rounds += 1
+                if rounds > 1000:
+                    raise Unknown
+        return total
 
 
 NUMBERS: dict[str, Callable] = {

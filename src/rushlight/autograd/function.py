@@ -30,8 +30,9 @@ from rushlight.autograd.views import CUSTOM, NO_GRAD, View, check_writable, edge
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.captures import Unwatched
 from rushlight.dispatch.dual import Dual, bare, tangent_of
-from rushlight.dispatch.record import OutputInfo, save, unbroadcast
+from rushlight.dispatch.record import OutputInfo, unbroadcast
 from rushlight.dispatch.results import bump
+from rushlight.dispatch.saved import save
 from rushlight.dispatch.transforms import Level, opened, tensor, top
 
 
@@ -497,7 +498,6 @@ def finish(
     wants = recording and not contains(ctx._non_differentiable, o)
     wants = wants and (d.is_floating_point or d.is_complex)
     edge: Any = Output(ctx, nr) if len(ctx.outputs) > 1 else ctx
-    is_input = contains(args, o)
     if contains(ctx._dirty, o):
         if recording:
             check_writable(o, ctx.name())
@@ -512,7 +512,7 @@ def finish(
                 bump(o)
             rebase(o, edge, at)
         return o
-    if is_input:
+    if contains(args, o):
         t = new(Tensor)
         t._array, t._counter, t._edge = o._array, o.detach()._counter, None
         if wants:

@@ -200,9 +200,9 @@ class CopySlices(Node):
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         flow = g.clone()
         if flow._array.strides != self.strides:  # the steps may need the base's strides
-            from rushlight.ops.layout.views import laid_out
+            from rushlight.dispatch import methods
 
-            flow = laid_out(flow, self.strides)
+            flow = methods.function("aten.laid_out")(flow, self.strides)
         region = flow
         for make, args in self.steps:
             region = make(region, *args)

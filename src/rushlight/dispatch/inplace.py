@@ -27,8 +27,9 @@ from rushlight.dispatch.general import (
     read_numbers,
 )
 from rushlight.dispatch.interpreters import intercept
-from rushlight.dispatch.record import OpNode, Saved, make_node
+from rushlight.dispatch.record import OpNode, make_node
 from rushlight.dispatch.results import bump, copy, have_common_memory, refuse_overlap
+from rushlight.dispatch.saved import Saved
 from rushlight.dispatch.transforms import Lifted, recorded_inside, tensor
 
 if TYPE_CHECKING:

@@ -20,15 +20,14 @@ from rushlight.autograd.graph import (
     Version,
     new,
     raise_freed,
-    raise_stale,
-    version_of,
 )
 from rushlight.autograd.state import active, thread
-from rushlight.autograd.views import View, edge_of
+from rushlight.autograd.views import View
 from rushlight.core import dtypes
 from rushlight.core.dtype_sets import COMPLEX, FLOATING
-from rushlight.core.tensor import INFERENCE, Tensor, _wrap
+from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import handlers
+from rushlight.dispatch.saved import SavedResult, save
 from rushlight.dispatch.transforms import Lifted, highest
 
 if TYPE_CHECKING:
@@ -42,124 +41,6 @@ NOT_PLAIN = (
     Lifted,
 )  # subclasses of NumPy's: of tensor subclasses, of the meta device
 NUMBERS = (int, float, complex, bool, np.number, np.bool_)
-
-
-def save(t: Tensor, is_result: bool) -> Saved | SavedResult | Packed:
-    """What keeps a tensor for backward."""
-    if thread.saved_hooks:
-        return Packed(t, is_result)
-    if is_result and t.__class__ is not Tensor and handlers.dispatches(t.__class__):
-        return SavedSubclass(t)
-    return SavedResult(t) if is_result else Saved(t)
-
-
-class Saved:
-    """An input kept for backward, with the version it had."""
-
-    __slots__ = ("tensor", "seen")
-
-    def __init__(self, t: Tensor) -> None:
-        version = t._counter
-        if version is None:
-            self.tensor, self.seen = t, 0
-            return
-        refuse_inference(version)
-        self.tensor, self.seen = t, version.n
-
-    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
-        """The tensor as it was; RuntimeError when it was written to since."""
-        t = self.tensor
-        version = t._counter
-        if version is not None and version.n != self.seen:
-            raise_stale(node, name, t.shape, t.dtype, version.n, self.seen)
-        return t
-
-
-class SavedResult:
-    """The memory of a result, with its version: the tensor would hold the node that holds it."""
-
-    __slots__ = ("array", "version", "seen")
-
-    def __init__(self, t: Tensor) -> None:
-        refuse_inference(t._counter)
-        self.array, self.version = t._array, version_of(t)
-        self.seen = self.version.n
-
-    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
-        """A tensor as the result was, with this edge; RuntimeError when it was written to since."""
-        if self.version.n != self.seen:
-            raise_stale(node, name, self.array.shape, self.array.dtype, self.version.n, self.seen)
-        t = new(Tensor)
-        t._array, t._counter, t._edge = self.array, self.version, edge
-        return t
-
-
-class SavedSubclass:
-    """A result whose class has a `__torch_dispatch__`: it is detached, since the tensor would hold its node."""
-
-    __slots__ = ("tensor", "version", "seen")
-
-    def __init__(self, t: Tensor) -> None:
-        refuse_inference(t._counter)
-        self.tensor, self.version = t.detach(), version_of(t)
-        self.seen = self.version.n
-
-    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
-        """The tensor, detached again and with this edge; RuntimeError when it was written to since."""
-        t = self.tensor
-        if self.version.n != self.seen:
-            raise_stale(node, name, t.shape, t.dtype, self.version.n, self.seen)
-        t = t.detach()
-        t._edge, t._counter = edge, self.version
-        return t
-
-
-class Packed:
-    """What a hook made of a tensor (`saved_tensors_hooks`), and the hook that undoes it."""
-
-    __slots__ = ("packed", "unpack_hook", "edge")
-
-    def __init__(self, t: Tensor, is_result: bool) -> None:
-        refuse_inference(t._counter)
-        pack, self.unpack_hook = thread.saved_hooks[-1]
-        hooks, thread.saved_hooks = thread.saved_hooks, ()
-        before = t._version
-        try:
-            self.packed = pack(t.detach() if is_result else t)
-        finally:
-            thread.saved_hooks = hooks
-        if t._version != before:
-            raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
-                "can not be modified by in-place operations as this can lead to unexpected side-effects. Please "
-                "open an issue if you need to perform in-place operations on the input to a pack hook."
-            )
-        self.edge = None if is_result else edge_of(t)
-
-    def unpack(self, node: Node, name: str, edge: Any) -> Tensor:
-        """What the hook makes of it, with this edge or the one the tensor had."""
-        got = self.unpack_hook(self.packed)
-        if not isinstance(got, Tensor):
-            raise TypeError("Output of saved tensor unpack_hook expected to be a Tensor")
-        edge = edge if edge is not None else self.edge
-        if edge is None or got._edge is edge:
-            return got
-        if got.__class__ is not Tensor and handlers.dispatches(got.__class__):
-            t = got.detach()  # its class says what it holds
-        else:
-            t = new(Tensor)
-            t._array = got._array
-        t._counter, t._edge = got._counter, edge
-        return t
-
-
-def refuse_inference(version: Any) -> None:
-    if version is INFERENCE:
-        raise RuntimeError(
-            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode "
-            "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
-            "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
-        )
 
 
 class OutputInfo:
@@ -269,7 +150,38 @@ def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
 
     `named`: the values of all parameters, and the intermediates, by name. `wrapped`: the results.
     """
-    want, edges, sizes = [], [], []
+    want, edges, shapes = wanted_inputs(op, named)
+    if not want:
+        return None
+    name = op._node
+    if name.__class__ is not str:
+        name = op.node_name(named if op.names_node else None)
+    if op.scalar_nodes:
+        numbers = [i for i in op.inputs if isinstance(named[i], NUMBERS)]
+        name = op.node_name_with_numbers(numbers) or name
+    node = new(op.classes(name)[1])
+    node.edges, node.unbroadcast_to = tuple(edges), tuple(shapes)
+    node.hooks = node.result_version = None
+    node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
+    saved, values = read_by_rules(op, tuple(want), named, wrapped)
+    frees = bool(saved) or "at" in values  # index tensors are freed as saved tensors are
+    node.saved, node.statics = saved if frees else None, (values, frees)
+    if thread.anomaly:
+        from rushlight.autograd import anomaly_mode
+
+        node.hooks = Hooks()
+        anomaly_mode.trace(node)
+    return node
+
+
+def wanted_inputs(op: Op, named: dict) -> tuple[list, list, list]:
+    """(the names of the inputs that have a history; of each tensor among all inputs its edge, its shape and dtype).
+
+    Edge and shape are None where a tensor has no history, or no rule.
+    """
+    want: list[str] = []
+    edges: list[Any] = []
+    shapes: list[tuple | None] = []
     rules = op.inputs if op.rule_all else op.rules
     for i in op.inputs:
         v = named[i]
@@ -280,30 +192,19 @@ def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
                 e = e.resolve()
             edges.append(e)
             if e is None:
-                sizes.append(None)
+                shapes.append(None)
                 continue
-            sizes.append((t._array.shape, t._array.dtype))
+            shapes.append((t._array.shape, t._array.dtype))
             if i not in want:
                 want.append(i)
-    if not want:
-        return None
-    name = op._node
-    if name.__class__ is not str:
-        name = op.node_name(named if op.names_node else None)
-    if op.scalar_nodes:
-        numbers = [i for i in op.inputs if isinstance(named[i], NUMBERS)]
-        name = op.node_name_with_numbers(numbers) or name
-    node = new(op.classes(name)[1])
-    node.edges, node.unbroadcast_to, node.hooks, node.result_version = (
-        tuple(edges),
-        tuple(sizes),
-        None,
-        None,
-    )
-    node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
+    return want, edges, shapes
+
+
+def read_by_rules(op: Op, want: tuple, named: dict, wrapped: list) -> tuple[dict, dict]:
+    """(the saved tensors, the other values) that the rules of the inputs `want` read, by name."""
     saved: dict[str, Any] = {}
     values: dict[str, Any] = {}
-    for n, what, of in plan(op, tuple(want)):
+    for n, what, of in plan(op, want):
         if what == STATIC:
             values[n] = named[n]
         elif what == GIVEN:
@@ -330,14 +231,7 @@ def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
                 values[n] = [t.dtype for t in v]
             else:
                 values[n] = v.dtype if isinstance(v, Tensor) else None
-    frees = bool(saved) or "at" in values  # index tensors are freed as saved tensors are
-    node.saved, node.statics = saved if frees else None, (values, frees)
-    if thread.anomaly:
-        from rushlight.autograd import anomaly_mode
-
-        node.hooks = Hooks()
-        anomaly_mode.trace(node)
-    return node
+    return saved, values
 
 
 class OpNode(Node):
@@ -379,22 +273,7 @@ class GeneralNode(OpNode):
         else:
             env["g"] = g if op.outputs != "list" else [g]
         if op.rule_all:
-            at = 0
-            needs: list = []
-            for i in op.inputs:
-                k = self.width(i) if i in op.lists else 1
-                part = [e is not None for e in edges[at : at + k]]
-                needs.append(part if i in op.lists else part[0])
-                at += k
-            env["needs"] = tuple(needs)
-            got = gradient(op, op.rule_all, env, record)
-            flat: list = []
-            for i, x in zip(op.inputs, got, strict=True):
-                if i in op.lists:
-                    flat += x if x is not None else [None] * self.width(i)
-                else:
-                    flat.append(x)
-            return unbroadcast_all(tuple(flat), self.unbroadcast_to)
+            return unbroadcast_all(self.gradients_of_all(env, edges, record), self.unbroadcast_to)
         flat = []
         at = 0
         for i in op.inputs:
@@ -412,6 +291,24 @@ class GeneralNode(OpNode):
                 flat.append(None)
             at += 1
         return unbroadcast_all(tuple(flat), self.unbroadcast_to)
+
+    def gradients_of_all(self, env: dict, edges: tuple, record: bool) -> tuple:
+        """What the one rule of all inputs gives, which is told by `needs` which of them want a gradient."""
+        op, at = self.op, 0
+        needs: list = []
+        for i in op.inputs:
+            k = self.width(i) if i in op.lists else 1
+            part = [e is not None for e in edges[at : at + k]]
+            needs.append(part if i in op.lists else part[0])
+            at += k
+        env["needs"] = tuple(needs)
+        found: list = []
+        for i, x in zip(op.inputs, gradient(op, op.rule_all, env, record), strict=True):  # type: ignore[arg-type]  # there is one
+            if i in op.lists:
+                found += x if x is not None else [None] * self.width(i)
+            else:
+                found.append(x)
+        return tuple(found)
 
     def width(self, name: str) -> int:
         """How many edges the list input `name` has."""

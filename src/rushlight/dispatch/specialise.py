@@ -50,8 +50,9 @@ from rushlight.dispatch import (
 )
 from rushlight.dispatch.nodes import layout_of_saved, node_class, number_class
 from rushlight.dispatch.overrides import NOTHING, UNASKED, Watching
-from rushlight.dispatch.record import OpNode, OutputInfo, SavedResult, record
+from rushlight.dispatch.record import OpNode, OutputInfo, record
 from rushlight.dispatch.registry import OPS, building, types_of
+from rushlight.dispatch.saved import SavedResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,8 @@ from rushlight.autograd.graph import FREED, Node, followers, node_and_output
 from rushlight.autograd.state import thread
 from rushlight.autograd.views import CopySlices, edge_of
 from rushlight.core.tensor import Tensor, _wrap
-from rushlight.dispatch.record import GeneralNode, OpNode, Saved
+from rushlight.dispatch.record import GeneralNode, OpNode
+from rushlight.dispatch.saved import Saved
 
 
 class Consumed(Node):

@@ -20,8 +20,8 @@ from rushlight.core.device import current_accelerator
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import INFERENCE, Tensor, _array_for, _wrap
 from rushlight.dispatch import general, handlers, results
-from rushlight.dispatch.record import Saved
 from rushlight.dispatch.registry import public
+from rushlight.dispatch.saved import Saved
 from rushlight.ops.factories import arguments, creation
 
 

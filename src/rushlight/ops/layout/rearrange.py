@@ -249,26 +249,11 @@ def repeat_interleave(
     tensor([1, 2, 2])
     """
 
-    if repeats is None:
-        repeats, alone = input, True
-    else:
-        alone = False
+    counts_alone = repeats is None
+    if counts_alone:
+        repeats = input
     if isinstance(repeats, int):
-        if repeats < 0:
-            raise RuntimeError("Repeats must be non-negative")
-        if dim is None:
-            input, dim = input.flatten(), 0
-        if not input.ndim:
-            input = input.flatten()
-        dim = geometry.wrap_dim(dim, input.ndim)
-        shape = input._array.shape
-        if output_size is not None and shape[dim] * repeats != output_size:
-            raise RuntimeError(
-                "repeat_interleave: Invalid output_size, expected "
-                f"{shape[dim] * repeats} but got {output_size}"
-            )
-        wide = expand(input.unsqueeze(dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
-        return reshape(copied(wide), (*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+        return repeat_alike(input, repeats, dim, output_size)
     if not isinstance(repeats, Tensor):
         raise TypeError(
             "repeat_interleave(): argument 'repeats' must be Tensor or int, not "
@@ -284,16 +269,12 @@ def repeat_interleave(
             raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
     elif r.size and (somewhere(repeats < 0) if thread.dispatch_modes else (r < 0).any()):
         raise RuntimeError("repeats can not be negative")
-    if alone:
+    if counts_alone:
         if not r.ndim:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
         index = repeats.new_empty(output_size or 0, dtype=dtypes.int64)
         return index if isinstance(r, Meta) else repeated_slices(repeats)
-    if dim is None:
-        input, dim = input.flatten(), 0
-    if not input.ndim:
-        input = input.flatten()
-    dim = geometry.wrap_dim(dim, input.ndim)
+    input, dim = flat_without_dim(input, dim)
     n = input._array.shape[dim]
     if r.size == 1 and n != 1:
         repeats = repeats.reshape(1).expand(n)
@@ -307,6 +288,30 @@ def repeat_interleave(
     if isinstance(r, Meta):
         return input.index_select(dim, repeats.new_empty(output_size, dtype=dtypes.int64))
     return repeat_each(input, repeats, dim)
+
+
+def repeat_alike(input: Tensor, repeats: int, dim: int | None, output_size: int | None) -> Tensor:
+    """Every slice along `dim` repeated `repeats` times."""
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    input, dim = flat_without_dim(input, dim)
+    shape = input._array.shape
+    size = shape[dim] * repeats
+    if output_size is not None and size != output_size:
+        raise RuntimeError(
+            f"repeat_interleave: Invalid output_size, expected {size} but got {output_size}"
+        )
+    wide = expand(input.unsqueeze(dim + 1), (*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+    return reshape(copied(wide), (*shape[:dim], size, *shape[dim + 1 :]))
+
+
+def flat_without_dim(input: Tensor, dim: int | None) -> tuple[Tensor, int]:
+    """(the input, its dimension `dim` counted from 0), of the flattened input where there is no dimension."""
+    if dim is None:
+        input, dim = input.flatten(), 0
+    if not input.ndim:
+        input = input.flatten()
+    return input, geometry.wrap_dim(dim, input.ndim)
 
 
 # -- triangles and diagonals -----------------------------------------------------------------------

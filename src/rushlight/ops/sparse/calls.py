@@ -324,6 +324,7 @@ def scalar(t: Any) -> bool:
 
 
 def mul(input: Any, other: Any) -> Tensor:
+    """The product of two tensors or numbers, of which one is sparse at least."""
     first, second = (
         is_sparse(t) and not t.ndim for t in (input, other)
     )  # numbers as sparse tensors
@@ -341,15 +342,23 @@ def mul(input: Any, other: Any) -> Tensor:
         return linear("MulBackward0", lambda v: v * other)(input)
     if not is_sparse(input):
         input, other = other, input
-    if not is_sparse(other):
-        shape = geometry.broadcast_shapes(tuple(other.shape), tuple(input.shape))
-        if shape != tuple(input.shape):
-            input = coalesce(coordinates.broadcast_to(input, shape))
-        other = other.expand(shape)
-        a: Any = input._array
-        product = run(values_of, input) * values_at_indices(other, a.indices)
-        return with_values(input, product, "MulBackward0", a.coalesced)
-    a, b = input._array, other._array
+    return mul_sparse(input, other) if is_sparse(other) else mul_dense(input, other)
+
+
+def mul_dense(input: Tensor, other: Tensor) -> Tensor:
+    """The product of a sparse tensor and a dense one, with broadcasting."""
+    shape = geometry.broadcast_shapes(tuple(other.shape), tuple(input.shape))
+    if shape != tuple(input.shape):
+        input = coalesce(coordinates.broadcast_to(input, shape))
+    a: Any = input._array
+    product = run(values_of, input) * values_at_indices(other.expand(shape), a.indices)
+    return with_values(input, product, "MulBackward0", a.coalesced)
+
+
+def mul_sparse(input: Tensor, other: Tensor) -> Tensor:
+    """The product of two sparse tensors: of the entries at coordinates that both have."""
+    a: Any = input._array
+    b: Any = other._array
     sizes = a.shape[: a.sparse_dim]
     if (a.ndim, a.sparse_dim, sizes) != (b.ndim, b.sparse_dim, b.shape[: b.sparse_dim]):
         raise RuntimeError(
@@ -359,8 +368,8 @@ def mul(input: Any, other: Any) -> Tensor:
         )
     input, other = coalesce(input), coalesce(other)
     a, b = input._array, other._array
-    here, there = sparse.keys(a.indices, sizes), sparse.keys(b.indices, sizes)
-    _, i, j = np.intersect1d(here, there, assume_unique=True, return_indices=True)
+    keys = sparse.keys(a.indices, sizes), sparse.keys(b.indices, sizes)
+    _, i, j = np.intersect1d(*keys, assume_unique=True, return_indices=True)
     v, w = run(values_of, input), run(values_of, other)
     if len(i) < a.nnz or len(j) < b.nnz:
         v, w = v[_wrap(i)], w[_wrap(j)]
