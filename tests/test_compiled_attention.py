@@ -132,6 +132,21 @@ def test_half_types_are_computed_in_float32(dtype):
         np.testing.assert_allclose(wide(a), wide(b), rtol=0.02, atol=0.02)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sizes", [(33, 300, 40, 24), (1, 257, 6, 33), (70, 31, 128, 128)])
+def test_bfloat16_of_many_sizes(sizes, causal):
+    from rushlight.core import dtypes
+
+    length, s, width, values = sizes
+    given = [normal(2, 2, *shape) for shape in ((length, width), (s, width), (s, values))]
+    q, k, v = (a.swapaxes(1, 2).astype(dtypes.bfloat16.np).swapaxes(1, 2) for a in given)
+    mask = None if causal else np.where(normal(2, 1, length, s) > 1, -np.inf, 0).astype("f4")
+    out, kept = compiled.attention(q, k, v, mask, causal, 0.3, True)
+    want, _ = reference.attention(wide(q), wide(k), wide(v), mask, causal, 0.3, True)
+    assert out.dtype == q.dtype and kept.shape == out.shape[:3]
+    np.testing.assert_allclose(wide(out), want, rtol=2**-7, atol=2**-7)
+
+
 def test_what_is_not_taken_is_the_references():
     q = np.ones((1, 1, 3, 200), np.float32)
     assert compiled.attention(q, q, q, None, False, 1.0, True)[1].ndim == 4

@@ -85,6 +85,10 @@ WIDEST:constant:128
 attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[T],sums=Ptr[T],scale=T,reach=i64,down=i64
 gradients:kernel:MASK,g=Header,q=Header,k=Header,v=Header,mask=Header,out=Header,sums=Ptr[T],means=Ptr[T],gq=Header,gk=Header,gv=Header,scale=T,reach=i64
 multiply:inline:""",
+    "attention_tiles": """
+SMALL:constant:2097152
+add_scaled:routine:
+attention:kernel:MASK,q=Header,k=Header,v=Header,mask=Header,out=Header,tops=Ptr[f32],sums=Ptr[f32],scale=f32,reach=i64,down=i64,L""",
     "attributes": """
 ARRAY:constant:3
 BEHIND:constant:4

@@ -1,7 +1,7 @@
 """Attention in machine code; see `__init__.py` for when it runs, `_codegen/kernels/attention.py` for how.
 
-What is taken: float32 and float64, and the half types, which are computed in float32; heads of at most
-128 elements, any strides. The second result of `attention` is the logarithm of each query's sum of
+What is taken: float32 and float64, and the half types, which are computed in float32 (bfloat16 forward in AMX tiles,
+where there are some); heads of at most 128 elements, any strides. The second result of `attention` is the logarithm of each query's sum of
 exponentials [N, H, L], not the weights.
 """
 
@@ -12,15 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from rushlight._backends.llvm.elementwise import cast
 from rushlight._backends.llvm.registration import implements
 from rushlight._backends.llvm.strided import expand
 from rushlight._backends.llvm.views import in_order
 from rushlight._backends.reference import attention as reference
 from rushlight._codegen import product_sizes
 from rushlight._codegen.kernels import attention as kernels
+from rushlight._codegen.kernels import attention_tiles as tiled
 from rushlight._codegen.types import of
-from rushlight.core.dtype_sets import F32, F64, REDUCED
+from rushlight.core.dtype_sets import BF16, F32, F64, REDUCED
 
+LANES = 16  # of a vector of float32, where there are tiles
 FAR = 1 << 40  # how far beyond its own place a query sees where it sees all
 
 
@@ -48,10 +51,15 @@ def like(a: np.ndarray, shape: tuple) -> np.ndarray:
     return np.empty(shape, a.dtype)
 
 
-def takes(*arrays: np.ndarray) -> bool:
+def wide(a: Any) -> Any:
+    """In float32."""
+    return a if a is None or a.dtype is F32 else cast(a, F32)
+
+
+def takes(*arrays: np.ndarray, dtypes: tuple = (F32, F64)) -> bool:
     """Whether query, key, value (and mask) are for machine code."""
     d = arrays[0].dtype
-    if d is not F32 and d is not F64:
+    if not any(d is each for each in dtypes):
         return False
     for a in arrays:
         if a.__class__ is not np.ndarray or a.ndim != 4 or a.dtype is not d or not a.size:
@@ -85,21 +93,49 @@ def attention(
 ) -> tuple[Any, Any]:
     """(softmax(query keyᵀ scale + mask) value, what the gradients need if `keep`)."""
     if query.dtype in REDUCED:
-        given = [a if a is None else a.astype(F32) for a in (query, key, value, mask)]
-        out, kept = attention(*given, causal, scale, keep)
-        return out.astype(query.dtype), kept
+        if product_sizes.tiles() and in_tiles(query, key, value, mask):
+            out, kept = attended(query, key, value, wide(mask), causal, scale)
+        else:
+            given = [wide(a) for a in (query, key, value, mask)]
+            out, kept = attention(*given, causal, scale, True)
+        return cast(out, query.dtype), kept if keep else None
     if not takes(query, key, value, *(() if mask is None else (mask,))):
         return reference.attention(query, key, value, mask, causal, scale, keep)
-    q, k, v = rows_of(query), rows_of(key), rows_of(value)
-    n, heads, length = q.shape[:3]
-    out = like(query, (n, heads, length, v.shape[3]))
-    sums = np.empty((n, heads, length), q.dtype)
-    added = q if mask is None else mask_of(mask, (n, heads, length, k.shape[2]))
-    kernel = kernel_of(kernels.attention, mask is not None, q.dtype)
+    out, sums = attended(query, key, value, mask, causal, scale)
+    return out, sums if keep else None
+
+
+def in_tiles(q: Any, k: Any, v: Any, mask: Any) -> bool:
+    """Whether query, key and value of bfloat16 are for AMX tiles: their elements come in pairs."""
+    if not takes(q, k, v, dtypes=(BF16,)) or q.shape[3] % 2:
+        return False
+    return mask is None or (mask.__class__ is np.ndarray and mask.ndim == 4 and bool(mask.size))
+
+
+def pairs_of(a: np.ndarray) -> np.ndarray:
+    """`rows_of`, whose rows are whole numbers of pairs apart."""
+    a = rows_of(a)
+    return in_order(a) if a.strides[0] % 4 or a.strides[1] % 4 or a.strides[2] % 4 else a
+
+
+def attended(q: Any, k: Any, v: Any, mask: Any, causal: bool, scale: float) -> tuple[Any, Any]:
+    """The result, of bfloat16 in float32, and the logarithms of the sums of exponentials."""
+    (n, heads, length), halves = q.shape[:3], q.dtype is BF16
+    shape = (n, heads, length, v.shape[3])
+    if halves:
+        out = np.empty_like(like(q, shape), F32)
+        q, k, v = pairs_of(q), pairs_of(k), rows_of(v)
+        kernel = tiled.attention.compiled(MASK=mask is not None, L=LANES)
+    else:
+        out = like(q, shape)
+        q, k, v = rows_of(q), rows_of(k), rows_of(v)
+        kernel = kernel_of(kernels.attention, mask is not None, q.dtype)
+    sums = np.empty((n, heads, length), out.dtype)
+    added = out if mask is None else mask_of(mask, (n, heads, length, k.shape[2]))
     # Chunks of a head: each packs all keys, for at least two blocks of queries.
     down = max(1, min(8 // (n * heads), length // (2 * kernels.QUERIES)))
     kernel(q, k, v, added, out, np.empty_like(sums), sums, scale, 0 if causal else FAR, down)
-    return out, sums if keep else None
+    return out, sums
 
 
 @implements("attention_gradients")
@@ -109,9 +145,9 @@ def attention_gradients(
 ) -> tuple:  # fmt: skip
     """The gradients of `attention` by query, key, value and (in full shape) mask."""
     if query.dtype in REDUCED:
-        given = [a if a is None else a.astype(F32) for a in (g, query, key, value, mask)]
-        found = attention_gradients(*given, causal, result.astype(F32), kept, scale, needs)
-        return (*(x if x is None else x.astype(query.dtype) for x in found[:3]), found[3])
+        given = [wide(a) for a in (g, query, key, value, mask)]
+        found = attention_gradients(*given, causal, wide(result), kept, scale, needs)
+        return (*(x if x is None else cast(x, query.dtype) for x in found[:3]), found[3])
     if kept.ndim == 3 and (
         needs[3]
         or not takes(query, key, value, result, g, *(() if mask is None else (mask,)))
