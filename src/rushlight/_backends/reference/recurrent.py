@@ -130,9 +130,7 @@ def gru_steps(
     return (gates if keep else None), news, None
 
 
-def gru_slopes(
-    g: Any, dh: Any, dc: Any, w: Any, before: Any, acts: Any, news: Any, _: Any, steps: list
-) -> tuple:
+def gru_slopes(g: Any, dh: Any, w: Any, before: Any, acts: Any, news: Any, steps: list) -> tuple:
     """As `lstm_slopes`."""
     size = dh.shape[1]
     slopes, own = np.empty_like(acts), np.empty_like(acts)
@@ -229,7 +227,7 @@ def recurrent_layer_gradients(
     if kind == "lstm":
         slopes, own = lstm_slopes(g, dh, dc, w, before, first, second, third, steps)
     elif kind == "gru":
-        slopes, own = gru_slopes(g, dh, dc, w, before, first, second, third, steps)
+        slopes, own = gru_slopes(g, dh, w, before, first, second, steps)
     else:
         slopes, own = rnn_slopes(g, dh, w, y, kind == "relu", steps)
     found = (

@@ -23,7 +23,7 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
     if axis is None:
         return a.copy(), np.zeros((), np.int64)
     order = _order(exact(a), axis, descending)
-    return _as(a, np.take_along_axis(a, order, axis)), _as(a, order)
+    return copied_as(a, np.take_along_axis(a, order, axis)), copied_as(a, order)
 
 
 def _order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
@@ -59,11 +59,6 @@ def _order_by_key(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     keys.sort(axis)
     keys &= np.uint64(0xFFFFFFFF)
     return keys.view(np.int64)
-
-
-def _as(a: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """`r` in the memory order of `a`."""
-    return copied_as(a, r)
 
 
 def topk(

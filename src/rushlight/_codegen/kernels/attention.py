@@ -90,7 +90,7 @@ def pack_rows(x, step, to, rows, width, W, L):
 
 
 @routine
-def scaled_rows(q, step, to, rows, width, scale, T, L):
+def scaled_rows(q, step, to, rows, width, scale, L):
     """Rows of `width`, scaled, WIDEST apart."""
     for r in range(rows):
         for e in range(0, width, L):
@@ -182,7 +182,7 @@ def attention(
                     rows = min(i64(QUERIES), last - i)
                     columns = min(there, i + rows - j + reach)
                     if columns > 0:
-                        scaled_rows(q_at + i * q_step, q_step, scaled, rows, width, scale, T=T, L=L)
+                        scaled_rows(q_at + i * q_step, q_step, scaled, rows, width, scale, L=L)
                         if height > FEW:
                             multiply_packed(scaled, i64(WIDEST), i64(1), keys, deep, scores, i64(KEYS),
                                      width, rows, columns, i64(SET), T=T, MR=MR, V=V, L=L)  # fmt: skip
@@ -304,7 +304,7 @@ def gradients(
                     columns = min(there, i + rows - j + reach)
                     if columns > 0:
                         q_here, g_here = q_at + i * q_step, g_at + i * g_step
-                        scaled_rows(q_here, q_step, scaled, rows, width, scale, T=T, L=L)
+                        scaled_rows(q_here, q_step, scaled, rows, width, scale, L=L)
                         pack_rows(q_here, q_step, queries, rows, width, W=W, L=L)
                         pack_rows(g_here, g_step, given, rows, values, W=W, L=L)
                         above = j - reach - i  # rows that do not see the first key

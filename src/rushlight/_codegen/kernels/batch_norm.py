@@ -298,7 +298,7 @@ def rows_scale(
 
 
 @inline
-def strip_sums(h, p, y, mean, rows, step, left, sums, slopes, RECTIFIED, V, T, S):
+def strip_sums(h, p, y, mean, rows, step, left, sums, slopes, RECTIFIED, V, T):
     """Sums of g and of g * (x - mean) of V vectors of columns, written to two rows; RECTIFIED as in `products`."""
     L = width(T)
     here = [iota(i64, L) < left - j * L for j in range(V)]
@@ -331,10 +331,10 @@ def rows_backward(
             whole = channels - channels % wide
             for j in range(0, whole, wide):
                 strip_sums(h + j, p + j, z + j, mean + j, hi - lo, channels, i64(wide), sums + j,
-                           slopes + j, RECTIFIED, SIDE, T, S)  # fmt: skip
+                           slopes + j, RECTIFIED, SIDE, T)  # fmt: skip
             for j in range(whole, channels, L):
                 strip_sums(h + j, p + j, z + j, mean + j, hi - lo, channels, channels - j, sums + j,
-                           slopes + j, RECTIFIED, 1, T, S)  # fmt: skip
+                           slopes + j, RECTIFIED, 1, T)  # fmt: skip
     first = parts + 2 * PARTS * channels
     second, third = first + channels, first + 2 * channels
     chunks = (rows + (grain - 1)) // grain

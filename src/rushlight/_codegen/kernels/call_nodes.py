@@ -149,7 +149,7 @@ def same_shape(x, y):
 
 
 @inline
-def sizes_tuple(given, edges, table):
+def sizes_tuple(given, table):
     """The shape and dtype to which each input's gradient is summed; None where all are those of the result; 0 after
     an error."""
     at = table[INPUTS]
@@ -207,7 +207,7 @@ def node_of(edges, sources, objects, given, result, table):
         node[table[HOOKS_AT]] = new_reference(table[NOTHING])
         node[table[RESULT_VERSION_AT]] = new_reference(table[NOTHING])
         node[table[SAVED_AT]] = saved_tuple(objects, edges, result, table)
-        node[table[UNBROADCAST_AT]] = sizes_tuple(given, edges, table)
+        node[table[UNBROADCAST_AT]] = sizes_tuple(given, table)
         fits = (node[table[SAVED_AT]] != 0) & (node[table[UNBROADCAST_AT]] != 0)
         if table[table[STATICS]] != 0:
             node[table[STATICS_AT]] = statics_tuple(objects, given, table)

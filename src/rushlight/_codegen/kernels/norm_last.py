@@ -56,10 +56,10 @@ def sums_of_channels(g, x, parts, tables, samples, size, channels, T):
             whole = channels - channels % wide
             for j in range(0, whole, wide):
                 strip_sums(g + at + j, x + at + j, x + at + j, means + j, rows, channels, i64(wide),
-                           sums + j, products + j, False, SIDE, T, T.loaded)  # fmt: skip
+                           sums + j, products + j, False, SIDE, T)  # fmt: skip
             for j in range(whole, channels, L):
                 strip_sums(g + at + j, x + at + j, x + at + j, means + j, rows, channels, channels - j,
-                           sums + j, products + j, False, 1, T, T.loaded)  # fmt: skip
+                           sums + j, products + j, False, 1, T)  # fmt: skip
 
 
 @inline

@@ -69,7 +69,7 @@ def down(TAPS, L, x: Ptr[A], y: Ptr[B], begin: Ptr[i64], place: Ptr[i64], weight
 
 
 @routine
-def read_window(x, window, n, first, last, left, R, L):
+def read_window(x, window, n, first, last, left, L):
     """Elements [first, last) of L rows of n, of which `left` exist, as vectors over rows."""
     at = [x + min(left - 1, i64(i)) * n for i in range(L)]
     for j in range(first, last, L):
@@ -101,8 +101,7 @@ def across(TAPS, x: Ptr[A], y: Ptr[B], begin: Ptr[i64], place: Ptr[i64], weight:
             left = min(rows - t * L, i64(L))
             for b in range(0, m, BLOCK):
                 first = ends[b // BLOCK * 2]
-                read_window(x + t * L * n, window, n, first, ends[b // BLOCK * 2 + 1], left,
-                            R=R, L=L)  # fmt: skip
+                read_window(x + t * L * n, window, n, first, ends[b // BLOCK * 2 + 1], left, L=L)
                 for o in range(b, min(b + BLOCK, m), L):
                     for i in range(o, min(o + L, m)):
                         at = window - first * L

@@ -143,13 +143,9 @@ def collate(
             by_place = list(zip(*batch, strict=True))
         except ValueError:
             raise RuntimeError("each element in list of batch should be of equal size") from None
-        columns = [_column(samples, collate_fn_map) for samples in by_place]
+        columns = [collate(samples, collate_fn_map=collate_fn_map) for samples in by_place]
         return columns if isinstance(elem, tuple) else _rebuilt(elem, columns)
     raise TypeError(_unknown(kind))
-
-
-def _column(samples: tuple, collate_fn_map: Any) -> Any:
-    return collate(samples, collate_fn_map=collate_fn_map)
 
 
 def default_collate(batch: list[Any]) -> Any:
