@@ -1236,6 +1236,15 @@ def test_nodes_of_one_operator_look_as_those_of_pytorch(rounds):
         assert shown(y.grad_fn) == names
 
 
+def test_looks_call_no_hooks_on_saved_tensors():
+    x, w, called = torch.rand(2, 3), torch.rand(3, requires_grad=True), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: called.append(t) or t):
+        y = x @ w
+    assert y.grad_fn.name() in ("MvBackward0", "MmBackward0") and not called
+    y.sum().backward()
+    assert len(called) == 1
+
+
 def test_nodes_in_between_are_looked_at_only():
     x, y = torch.rand(3, requires_grad=True), torch.rand(3, 4, requires_grad=True)
     z = x @ y

@@ -237,3 +237,9 @@ def test_the_shapes_of_a_distribution_are_what_it_is_given(batch, event):
         with pytest.raises(TypeError):
             own._extended_shape((4,))
     assert type(Own().batch_shape) is type(Own().event_shape) is rushlight.Size
+
+
+def test_dir_shows_pytorch_names_alone():
+    shown = dir(D)
+    assert {"Normal", "normal", "kl_divergence", "constraints"} <= {*shown}
+    assert not {"lazy", "annotations", "kl_mixed", "TYPE_CHECKING"} & {*shown}

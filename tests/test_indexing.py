@@ -689,3 +689,18 @@ def test_one_number_at_a_mask_of_all(size):
         want = torch.where(mask, torch.tensor(2.0), y)
         y[mask] = 2
         assert y.equal(want)
+
+
+def test_true_as_an_index_and_other_dtypes():
+    x, whole = torch.zeros(2, 3), torch.tensor([1, 2, 3])
+    x[True] = whole  # copied into a new dimension, whatever the dtype
+    assert x.tolist() == [[1, 2, 3], [1, 2, 3]]
+    for index in ((True, 0), (True,), torch.tensor(True), (torch.tensor(True), 0)):
+        for value in (torch.tensor(1), whole):
+            with pytest.raises(RuntimeError, match="dtypes match"):
+                x[index] = value
+        x[index] = 4.0
+    assert x.tolist() == [[4, 4, 4], [4, 4, 4]]
+    x[torch.tensor([True, False])] = torch.tensor(7)
+    assert x.tolist() == [[7, 7, 7], [4, 4, 4]]
+    assert x[False, 0].shape == (0, 3) and x[True, 0].tolist() == [[7, 7, 7]]

@@ -423,6 +423,8 @@ def dims_of(node: Any, name: str) -> int | None:
     shape = given(node).get(f"{name}_shape")
     if shape is not None:
         return len(shape)
+    if node.saved.__class__ is dict and hasattr(node.saved.get(name), "unpack_hook"):
+        return None  # a look must not call a program's hooks
     try:
         return getattr(node, f"_saved_{'self' if name == 'input' else name}").ndim  # type: ignore[no-any-return]
     except (AttributeError, RuntimeError):

@@ -127,14 +127,14 @@ _FILES = {
         "PositiveDefiniteTransform PowerTransform ReshapeTransform SigmoidTransform SoftmaxTransform "
         "SoftplusTransform StackTransform StickBreakingTransform TanhTransform Transform identity_transform",
 }  # fmt: skip
-_OTHERS = (
-    "constraints",
-    "joined_transforms",
-    "kl_mixed",
-    "kl_same",
-    "matrix_transforms",
-    "transform",
-    "utils",
+_OURS = "joined_transforms", "kl_mixed", "kl_same", "matrix_transforms", "transform"
+
+__getattr__, _ = lazy.names(
+    globals(), lazy.by_name(_FILES), (*_FILES, "constraints", "utils", *_OURS)
 )
 
-__getattr__, __dir__ = lazy.names(globals(), lazy.by_name(_FILES), (*_FILES, *_OTHERS))
+
+def __dir__() -> list[str]:
+    """PyTorch's names: not those of the files that are ours alone."""
+    own = [n for n in globals() if n.startswith("__")]
+    return sorted({*own, *__all__, *_FILES, "constraints", "utils"})

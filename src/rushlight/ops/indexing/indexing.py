@@ -189,7 +189,12 @@ def read(a: np.ndarray, index: tuple) -> tuple[tuple, list | None]:
             continue
         if not i._array.ndim:  # a truth value: a new dimension of size 1 or 0
             basic.append(None)
-            tensors.append(i.bool().reshape(1))
+            truth = i.bool().reshape(1)
+            if (
+                truth._array.__class__ is ndarray and not active.modes
+            ):  # an index in PyTorch: no mask
+                truth = _wrap(xp.nonzero(truth._array)[0])
+            tensors.append(truth)
             continue
         tensors.append(i)
         basic += [EVERYTHING] * width(i)
@@ -288,8 +293,10 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
             return
         if isinstance(a, sparse.Sparse):
             raise TypeError("Cannot assign to a sparse tensor")
-    if index is False:  # PyTorch does not even look at the value
-        return
+    if index.__class__ is bool:
+        if not index:  # PyTorch does not even look at the value
+            return
+        index = None  # a new dimension, into which the value is copied, whatever its dtype
     if opened_levels and lifted().among(self, value, index if type(index) is tuple else (index,)):
         lifted().setitem(self, index, value)
         return

@@ -144,15 +144,18 @@ def cross_entropy_loss_gradient(
 cross_entropy_loss.grad(input=cross_entropy_loss_rule, kernel=cross_entropy_loss_gradient)
 
 
-def look_of_cross_entropy(node: Any) -> tuple[str, tuple]:
+def look_of_cross_entropy(node: Any) -> tuple[str, tuple] | None:
     """PyTorch's nodes: a logarithm of a softmax, a likelihood of it, and with smoothing the sum of two."""
-    likelihoods = ("LogSoftmaxBackward0", 0)
-    if dims_of(node, "input") != 2:
+    likelihoods, n = ("LogSoftmaxBackward0", 0), dims_of(node, "input")
+    smoothing = given(node).get("label_smoothing")
+    if n is None or smoothing is None:
+        return None
+    if n != 2:
         name = "NllLoss2DBackward0"
-        ways = (likelihoods,) if dims_of(node, "input") == 4 else ((VIEW, likelihoods),)
+        ways = (likelihoods,) if n == 4 else ((VIEW, likelihoods),)
     else:
         name, ways = "NllLossBackward0", (likelihoods,)
-    if not given(node)["label_smoothing"]:
+    if not smoothing:
         return name, ways
     of_all = ("NegBackward0", ("SumBackward1", likelihoods))
     summed = ("DivBackward0", ("SumBackward0", ("MaskedFillBackward0", of_all)))
