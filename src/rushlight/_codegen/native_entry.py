@@ -373,6 +373,28 @@ def bound_of(entry: Callable[..., Any]) -> Bound | None:
     return _bound.get(entry)
 
 
+def passed_to_kernels(given: tuple, kinds: str, words: Any) -> list[Any] | None:
+    """The arguments of an entry as kernels get them; None where one is not of its kind ("a" array, "l" list, "w" one of
+    the `words`, "f" float, "n" int or None)."""
+    passed: list[Any] = []
+    for v, kind in zip(given, kinds):
+        if kind in "al":
+            passed.append(v)
+            continue
+        if kind == "w":
+            if v not in words:
+                return None
+            passed.append(words.index(v))
+            continue
+        real = kind == "f"
+        if v is not None and v.__class__ not in ((int, float) if real else (int, bool)):
+            return None
+        if v is None and real or v.__class__ is int and not -(1 << 63) <= v < 1 << 63:
+            return None
+        passed.append(NONE if v is None else v)
+    return passed
+
+
 def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
     """What a native entry does: infer the results, make them, run a kernel. None for what it does not take.
 
@@ -380,32 +402,17 @@ def python_entry(bound: Bound, block: Any = None) -> Callable[..., Any]:
     something is wrong.
     """
     infer, arrays, results, runs = bound.infer, bound.arrays, bound.results, bound.runs
-    taken = bound.words[1]
     kinds = bound.kinds()
     block = block or SimpleNamespace(silent=False, wrong=[])
 
     def entry(*given: Any) -> Any:
         if not _used or len(given) != len(kinds):
             return None
-        passed: list[Any] = []
         memory = [v for v, kind in zip(given, kinds) if kind in "al"]
         if not all(map(takes, memory, arrays)):
             return None
-        for v, kind in zip(given, kinds):
-            if kind in "al":
-                passed.append(v)
-                continue
-            if kind == "w":
-                if v not in taken:
-                    return None
-                passed.append(taken.index(v))
-                continue
-            real = kind == "f"
-            if v is not None and v.__class__ not in ((int, float) if real else (int, bool)):
-                return None
-            if v is None and real or v.__class__ is int and not -(1 << 63) <= v < 1 << 63:
-                return None
-            passed.append(NONE if v is None else v)
+        if (passed := passed_to_kernels(given, kinds, bound.words[1])) is None:
+            return None
         plan = np.zeros(PLAN, np.int64)
         for d in [a.dtype for a in arrays if isinstance(a, ListOf)]:
             plan[NUMBERS : NUMBERS + 2] = id(np.ndarray), id(d)

@@ -179,38 +179,38 @@ def load_own(
 
 
 def _load_tensor(
-    module: Module, name: str, own: Tensor, key: str, given: Any, assign: bool
+    module: Module, name: str, current: Tensor, key: str, saved: Any, assign: bool
 ) -> str | None:
     """Copy (or assign) one tensor; the error message where it does not fit."""
-    if not isinstance(given, Tensor):
+    if not isinstance(saved, Tensor):
         return (
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
-            f"object from checkpoint but received {type(given)}"
+            f"object from checkpoint but received {type(saved)}"
         )
-    if not is_lazy(own):
+    if not is_lazy(current):
         # Checkpoints from before 0-d tensors hold scalars as tensors of one element.
-        if own.dim() == 0 and given.dim() == 1:
-            given = given[0]
-        if given.shape != own.shape:
+        if current.dim() == 0 and saved.dim() == 1:
+            saved = saved[0]
+        if saved.shape != current.shape:
             return (
-                f"size mismatch for {key}: copying a param with shape {given.shape} from "
-                f"checkpoint, the shape in current model is {own.shape}."
+                f"size mismatch for {key}: copying a param with shape {saved.shape} from "
+                f"checkpoint, the shape in current model is {current.shape}."
             )
     try:
         with rushlight.no_grad():
             if assign:
-                if isinstance(own, Parameter):
-                    if not isinstance(given, Parameter):
-                        given = Parameter(given, requires_grad=own.requires_grad)
+                if isinstance(current, Parameter):
+                    if not isinstance(saved, Parameter):
+                        saved = Parameter(saved, requires_grad=current.requires_grad)
                     else:
-                        given.requires_grad_(own.requires_grad)
-                setattr(module, name, given)
+                        saved.requires_grad_(current.requires_grad)
+                setattr(module, name, saved)
             else:
-                own.copy_(given)
+                current.copy_(saved)
     except Exception as error:
         return (
             f'While copying the parameter named "{key}", whose dimensions in the model are '
-            f"{own.size()} and whose dimensions in the checkpoint are {given.size()}, an exception "
+            f"{current.size()} and whose dimensions in the checkpoint are {saved.size()}, an exception "
             f"occurred : {error.args}."
         )
     return None

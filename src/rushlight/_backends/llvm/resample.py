@@ -139,7 +139,7 @@ def along(shape: Ints, made: Lists, source: np.dtype, dtype: np.dtype) -> tuple:
 
 
 def planned(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> Plan | None:
-    """The plan for arrays like `x`; None for what kernels are not made for."""
+    """The plan for arrays like `x`; None for what kernels are not lists for."""
     nd = len(each)
     k = x.ndim - nd
     if (
@@ -148,30 +148,30 @@ def planned(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> Pla
         or x.dtype.kind not in "fV"
         or of(x.dtype) is None
         or not all(each)
-        or any(made.n != n for made, n in zip(each, x.shape[k:], strict=True) if made)
+        or any(lists.n != n for lists, n in zip(each, x.shape[k:], strict=True) if lists)
     ):
         return None
     last = not x.flags.c_contiguous
     if last and (k != 2 or not x.transpose(0, *range(2, x.ndim), 1).flags.c_contiguous):
         return None
     outer, channels = (x.shape[0], x.shape[1]) if last else (prod(x.shape[:k]), 1)
-    sizes, out = list(x.shape[k:]), [made.m for made in each if made]
-    todo = [(i, made) for i, made in enumerate(each) if made is not None and not made.same]
+    sizes, out = list(x.shape[k:]), [lists.m for lists in each if lists]
+    passes = [(i, lists) for i, lists in enumerate(each) if lists is not None and not lists.same]
     if backwards:
-        todo.reverse()
-    if last and len(todo) == nd == 2 and (a := each[0]) and (b := each[1]):
+        passes.reverse()
+    if last and len(passes) == nd == 2 and (a := each[0]) and (b := each[1]):
         # Few entries: in one go, what lies between is not written down.
         joined = together(a, b) if a.taps * b.taps in TAPS else None
         if joined is not None:
-            todo, sizes = [(0, joined)], [joined.n]
+            passes, sizes = [(0, joined)], [joined.n]
     wide = np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32)
     steps, source = [], x.dtype
-    for i, made in todo:
+    for i, lists in passes:
         shape = (outer * prod(sizes[:i]), sizes[i], prod(sizes[i + 1 :]) * channels)
-        steps.append(along(shape, made, source, x.dtype if i == todo[-1][0] else wide))
-        source, sizes[i] = wide, made.m
-    made_shape = (outer, *out, channels) if last else (*x.shape[:k], *out)
-    return Plan(steps, made_shape, last, each)
+        steps.append(along(shape, lists, source, x.dtype if i == passes[-1][0] else wide))
+        source, sizes[i] = wide, lists.m
+    result_shape = (outer, *out, channels) if last else (*x.shape[:k], *out)
+    return Plan(steps, result_shape, last, each)
 
 
 def by_lists(x: np.ndarray, each: Sequence[Lists | None], backwards: bool) -> np.ndarray | None:

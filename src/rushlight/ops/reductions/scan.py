@@ -238,16 +238,9 @@ def segment_backward(
         if not somewhere(zero | nan):
             return each(g * result) / data
         usual = data.masked_fill(zero | nan, 1)
+        bounds_of_segments = {"lengths": lengths, "offsets": offsets, "axis": axis}
         others = each(
-            segment_reduce(
-                usual,
-                reduce,
-                lengths=lengths,
-                offsets=offsets,
-                axis=axis,
-                unsafe=True,
-                initial=initial,
-            )
+            segment_reduce(usual, reduce, unsafe=True, initial=initial, **bounds_of_segments)
         )
         zeros, nans = each(total(zero & inside)) - zero.int(), each(total(nan & inside)) - nan.int()
         others = (others / usual).masked_fill(zeros > 0, 0).masked_fill(nans > 0, float("nan"))
