@@ -394,11 +394,15 @@ def test_gradients():
 CHOICES = {
     "resnet 3x3": ((8, 64, 64, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1), "winograd", "winograd"),
     "resnet 1x1": (
-        (8, 64, 256, (14, 14), (1, 1), (1, 1), (0, 0), (1, 1), 1), "implicit_gemm", "pointwise_1x1",
+        (8, 64, 256, (14, 14), (1, 1), (1, 1), (0, 0), (1, 1), 1),
+        ("pointwise_1x1", "pointwise_1x1", "implicit_gemm"), "pointwise_1x1",
     ),
     "wide 1x1": (
         (8, 256, 64, (14, 14), (1, 1), (1, 1), (0, 0), (1, 1), 1),
-        ("implicit_gemm", "pointwise_1x1", "implicit_gemm"), "pointwise_1x1",
+        ("pointwise_1x1", "pointwise_1x1", "implicit_gemm"), "pointwise_1x1",
+    ),
+    "few positions 1x1": (
+        (8, 64, 256, (7, 7), (1, 1), (1, 1), (0, 0), (1, 1), 1), "implicit_gemm", "pointwise_1x1",
     ),
     "patches": ((4, 3, 96, (32, 32), (8, 8), (8, 8), (0, 0), (1, 1), 1), "implicit_gemm", "implicit_gemm"),
     "one small image": (
@@ -469,7 +473,8 @@ def test_what_is_chosen_for_dtypes_and_layouts(of_default_sizes):
     assert chosen(case, layout=FOREIGN) == ("reference",) * 3
     assert chosen(case, bias=UNALIGNED) == ("reference",) * 3
     case = CHOICES["wide 1x1"][0]
-    assert chosen(case, bias=ROW_MAJOR)[1] == "implicit_gemm"
+    assert chosen(case, bias=ROW_MAJOR)[1] == "pointwise_1x1"
+    assert chosen(case, "i8")[:2] == ("implicit_gemm", "pointwise_1x1")
     assert chosen(CHOICES["one small image"][0], bias=ROW_MAJOR)[0] == "windows_as_columns"
     last = CHOICES["depthwise"][0]
     assert chosen(last, layout=STRIDED) == ("row_major_copies",) * 3

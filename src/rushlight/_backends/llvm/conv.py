@@ -68,6 +68,10 @@ SMALL = threshold(2_000)  # multiplications below which little is gained
 POSITIONS = range(8, 33)  # of a result for which weights are read as they lie,
 WEIGHTS = 1 << 17  # from so many on
 FEW = 200_000  # up to which copies of channels last take less time than thin products of matrices
+IMAGE, CHANNELS = (
+    64,
+    16,
+)  # positions and channels from which 1x1 windows of row-major arrays are products
 WHOLE = frozenset((I8, I16, I32, I64, U8))
 NUMBERS = FLOATING | WHOLE
 
@@ -310,8 +314,8 @@ class Reference(Candidate):
 
 
 class Pointwise(Candidate):
-    """A 1x1 window: one product of matrices, of positions by channels where channels are innermost; row-major,
-    where the transpose has many channels."""
+    """A 1x1 window: one product of matrices, of positions by channels where channels are innermost; row-major, one of
+    each image, where it has many positions and channels, or its transpose many channels."""
 
     name = "pointwise_1x1"
 
@@ -320,8 +324,9 @@ class Pointwise(Candidate):
         if not is_pointwise(p):
             return False
         if not p.channels_last:
-            many = p.direction == "transposed" and p.w[1] > 64 and p.layouts[2] is None
-            return many and p.layouts[0] == ROW_MAJOR
+            many = p.dtype in FULL and prod(p.out) >= IMAGE and min(p.w[:2]) >= CHANNELS
+            many |= p.direction == "transposed" and p.w[1] > 64
+            return many and p.direction != "weight" and p.layouts[0] == ROW_MAJOR
         if p.direction == "weight" and p.layouts[1] != CHANNELS_LAST:
             return False
         return p.layouts[0] == CHANNELS_LAST
@@ -330,12 +335,16 @@ class Pointwise(Candidate):
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
         if p.direction == "weight":
             return as_images(products.adjoint_times(as_rows(b), as_rows(a)), p.w)
-        matrix = b.reshape(b.shape[:2])
-        if p.direction == "forward":
-            return as_images(products.linear(as_rows(a), matrix, bias), p.y)
+        matrix, to = b.reshape(b.shape[:2]), p.shapes[2]
+        if p.direction == "transposed":
+            matrix = matrix.T
         if p.channels_last:
-            return as_images(products.linear(as_rows(a), matrix.T, bias), p.x)
-        return products.matmul(matrix.T, a.reshape(*a.shape[:2], -1)).reshape(p.x)
+            return as_images(products.linear(as_rows(a), matrix, bias), to)
+        columns = a.reshape(*a.shape[:2], -1)
+        if bias is None:
+            return products.matmul(matrix, columns).reshape(to)
+        whole = (len(a), len(matrix), columns.shape[-1])
+        return products.onto(bias[:, None], matrix, columns, whole, 1, 1).reshape(to)
 
 
 class Winograd(Candidate):
