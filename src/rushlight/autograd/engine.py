@@ -483,6 +483,7 @@ def backward_of_tensor(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
+    """`Tensor.backward`: a number on the CPU with no further options has a short way."""
     a = self._array
     if gradient is None and inputs is None and a.size == 1 and a.dtype.kind == "f":
         if self.__class__ is Tensor and not (active.modes or create_graph or thread.transforms):

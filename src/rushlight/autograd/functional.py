@@ -116,6 +116,7 @@ def vjp(
 
 
 def _same_shapes(vs: tuple, like: tuple, several: bool) -> None:
+    """RuntimeError unless the vectors `vs` have the shapes of the tensors `like`."""
     if len(vs) != len(like):
         if not several:
             raise RuntimeError("The given v should contain a single Tensor.")
@@ -327,6 +328,8 @@ def hvp(
 def _hessian_product(
     of: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool
 ) -> tuple:
+    """(the value of `func`, the product of its Hessian and `v`) by a gradient of a gradient; `of` names the public
+    function."""
     with enable_grad():
         several, xs = _tuple(inputs, "inputs", of)
         xs = _prepared(xs, create_graph)

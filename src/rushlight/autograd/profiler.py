@@ -51,6 +51,7 @@ class Recording:
         self.owners: dict[int, weakref.ref] = {}  # of the blocks that are held
 
     def enter(self, name: str, inputs: Any = (), path: str = "") -> FunctionEvent:
+        """Begin the event of a call, within the one that is open in this thread."""
         stack = self.open.__dict__.setdefault("stack", [])
         event = FunctionEvent(
             next(self.ids), name, threading.get_ident(), 0.0, stack[-1] if stack else None
@@ -67,6 +68,7 @@ class Recording:
         return event
 
     def leave(self, event: FunctionEvent, result: Any = None) -> None:
+        """End an event: its time, the memory of its results, and which nodes of the graph it made."""
         event.time_range.end = (time.perf_counter() - self.begun) * 1e6
         stack = self.open.stack
         while stack and stack.pop() is not event:

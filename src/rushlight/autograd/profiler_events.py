@@ -115,6 +115,7 @@ class FunctionEventAvg:
         self.stack: list[str] = []
 
     def add(self, event: FunctionEvent) -> FunctionEventAvg:
+        """Add a call to the sums of the calls of its name."""
         self.count += 1
         parent = event.cpu_parent
         while parent is not None and parent.name != event.name:

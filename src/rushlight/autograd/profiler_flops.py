@@ -34,6 +34,7 @@ def flops_of(name: str, inputs: Any, path: str) -> int:
 def _conv2d(
     input: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> int:
+    """The operations of a 2d convolution; 0 where its padding is a word, or its input is no batch of images."""
     if isinstance(padding, str) or input.ndim != 4:
         return 0
     stride, padding, dilation = (

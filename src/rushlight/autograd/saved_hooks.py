@@ -197,6 +197,8 @@ class allow_mutation_on_saved_tensors(Switch):
         return handle
 
     def unpack(self, handle: Handle) -> Tensor:
+        """The saved tensor as it was: the copy that a write made, or the tensor itself. RuntimeError where it was
+        changed without one."""
         if thread.mutation is not self:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was "

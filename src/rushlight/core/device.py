@@ -169,6 +169,7 @@ def _parse(text: str) -> tuple[str, int | None]:
 
 
 def _checked_index(index: object) -> int:
+    """The index of a device as an int; TypeError for no integer, RuntimeError for one that is out of range."""
     try:
         number = operator.index(index)  # type: ignore[arg-type]
     except TypeError:

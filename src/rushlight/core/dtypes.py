@@ -99,6 +99,8 @@ class dtype(_Constant):
 
 
 def _dtype(name: str, abbr: str, scalar_name: str, storage: Any = None) -> dtype:
+    """A dtype of PyTorch's: `storage` is the type of NumPy's or of ml_dtypes that holds it, by default that of the
+    same name."""
     as_np = np.dtype(storage or name)
     # ml_dtypes' types have NumPy's kind 'V' (or 'f' in later versions), its complex one 'W'.
     kind = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3, "W": 3}[as_np.kind]

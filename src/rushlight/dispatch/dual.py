@@ -259,6 +259,7 @@ class Moving:
         return result
 
     def give_tangents(self, results: list) -> None:
+        """Give the results their tangents, by the gradient rules; NotImplementedError for sparse tensors."""
         duals = [r._array for r in results if isinstance(r, Tensor) and r._array.__class__ is Dual]
         if not duals:
             return

@@ -501,6 +501,8 @@ def common_dtype(arrays: dict[str, Any]) -> dtypes.dtype:
 
 
 def promote(op: Op, arrays: dict[str, Any], space: Any) -> None:
+    """Convert the input arrays (and numbers) of a call, in place, to their common dtype; NotImplementedError where
+    the operator does not accept it."""
     d = common_dtype(arrays)
     if op.promote == "float" and d.kind < 2:
         d = modes.get_default_dtype()

@@ -148,6 +148,7 @@ class Lazy:
         return made.__get__(instance, owner)
 
     def _made(self) -> Any:
+        """The method in the form that this name stands for; its family is loaded."""
         found = load(self.path)
         if not hasattr(found, "build"):
             return found

@@ -63,6 +63,7 @@ def count(mode: Any, change: int) -> None:
 
 
 def _put_on() -> None:
+    """Let all properties of Tensor, and reads of its attributes, ask the modes that are on."""
     for name, path in methods.PROPERTIES.items():  # which load themselves at their first use
         held = vars(Tensor)[name]
         property.__init__(held, methods.function(path), held.fset)

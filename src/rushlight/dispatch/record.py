@@ -252,6 +252,8 @@ class GeneralNode(OpNode):
         return len(self.outputs)
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
+        """The gradients of the inputs, one for each edge (None where none is wanted), from the gradient `g` of the
+        result."""
         op = self.op
         values, has_saved = self.statics
         env = dict(values)

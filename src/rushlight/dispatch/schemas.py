@@ -58,6 +58,7 @@ def infer_schema(
 
 
 def _schema_type(annotation: Any) -> str:
+    """The type of an annotation as PyTorch's schemas write it, as `Tensor[]?`; ValueError for one that has none."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType) and type(None) in inner:
         (rest,) = [t for t in inner if t is not type(None)]
