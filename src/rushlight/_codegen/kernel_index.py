@@ -460,7 +460,6 @@ pair_rows:kernel:a=Ptr[u16],out=Ptr[i32],outer=i64,rows=i64,n=i64
 product:kernel:a=Header,b=Header,c=Header,row=Ptr[T],parts=Ptr[T],how=i64,alpha=f64
 put:inline:
 rounded_up:inline:
-shape_of:inline:
 tile:routine:
 tiles:inline:
 transposed:inline:

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from rushlight._codegen.kernel import kernel
 from rushlight._codegen.kernels import elementwise
-from rushlight._codegen.kernels.tiles import DEEP, SIDE, configure, multiply, tilerelease
+from rushlight._codegen.kernels.header import geometry_of
+from rushlight._codegen.kernels.tiles import DEEP, SIDE, configure, multiply, put_rows, tilerelease
 from rushlight._codegen.language import *
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Header, Ptr, Type, f64, i32, i64, u16
@@ -400,8 +401,14 @@ def block_of_tiles(a, ars, aks, packed, b, c, ldc, row, k, rows, columns, begin,
             at, step = packed, wide
         for j in range(0, columns, SIDE):
             multiply(at, step, b + j * DEPTH, sums, wide)
-            finish(sums, i64(SIDE), c + (i * ldc + j), ldc, row + j, here, None, columns - j, begin, alpha,
-                   T=T, L=L, ACT=ACT)  # fmt: skip
+            to = c + (i * ldc + j)
+            if (begin == SET) & (columns - j >= SIDE):
+                put_rows(sums, to, ldc, here, L=L)
+            elif (begin == BIAS) & (columns - j >= SIDE) & (alpha == 1):
+                put_rows(sums, to, ldc, here, row=row + j, L=L)
+            else:
+                finish(sums, i64(SIDE), to, ldc, row + j, here, None, columns - j, begin, alpha,
+                       T=T, L=L, ACT=ACT)  # fmt: skip
 
 
 @inline
@@ -446,12 +453,6 @@ def pair_rows(a: Ptr[u16], out: Ptr[i32], outer: i64, rows: i64, n: i64):
             else:
                 for j in lanes(0, n):
                     to[j] = i32(upper[j])
-
-
-@inline
-def shape_of(a):
-    """Of an array's object: its number of dimensions, its shape, its strides in bytes."""
-    return i64(i32(a[abi.NDIM])), bits(a[abi.SHAPE], Ptr[i64]), bits(a[abi.STRIDES], Ptr[i64])
 
 
 @routine
@@ -516,9 +517,9 @@ def product(a: Header, b: Header, c: Header, row: Ptr[T], parts: Ptr[T], how: i6
     """
     W = V * L
     GROUP = PANELS // (DEPTH * W * T.size) * (2 if TILES else 1)
-    a_dims, a_shape, a_strides = shape_of(a)
-    b_dims, b_shape, b_strides = shape_of(b)
-    c_dims, c_shape, c_strides = shape_of(c)
+    a_dims, a_shape, a_strides = geometry_of(a)
+    b_dims, b_shape, b_strides = geometry_of(b)
+    c_dims, c_shape, c_strides = geometry_of(c)
     m, n, k = c_shape[c_dims - 2], c_shape[c_dims - 1], a_shape[a_dims - 1]
     ars, aks = a_strides[a_dims - 2] // E.size, a_strides[a_dims - 1] // E.size
     bks, bcs = b_strides[b_dims - 2] // E.size, b_strides[b_dims - 1] // E.size

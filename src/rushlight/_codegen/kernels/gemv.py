@@ -16,9 +16,9 @@ from rushlight._codegen.kernels.gemm import (
     load_line,
     matrix_at,
     rounded_up,
-    shape_of,
     store_line,
 )
+from rushlight._codegen.kernels.header import geometry_of
 from rushlight._codegen.kernels.shape_inference import dims_of, note, strides_of
 from rushlight._codegen.kernels.shape_inference import shape_of as array_shape
 from rushlight._codegen.language import *
@@ -102,9 +102,9 @@ def gather_vectors(q, qj, qk, own, vectors, k):
 @inline
 def plan(matrix, vectors, out, E, O):
     """What is to be read: n, k, count, the strides, and how many matrices there are."""
-    dims, shape, strides = shape_of(matrix)
-    q_dims, _, q_strides = shape_of(vectors)
-    o_dims, o_shape, o_strides = shape_of(out)
+    dims, shape, strides = geometry_of(matrix)
+    q_dims, _, q_strides = geometry_of(vectors)
+    o_dims, o_shape, o_strides = geometry_of(out)
     batch = i64(1)
     for d in range(o_dims - 2):
         batch = batch * o_shape[d]
@@ -122,9 +122,9 @@ def plan(matrix, vectors, out, E, O):
 @inline
 def places(z, matrix, vectors, out, E, O):
     """Where the matrix, the vectors and the results of number z begin."""
-    dims, shape, strides = shape_of(matrix)
-    q_dims, q_shape, q_strides = shape_of(vectors)
-    o_dims, o_shape, o_strides = shape_of(out)
+    dims, shape, strides = geometry_of(matrix)
+    q_dims, q_shape, q_strides = geometry_of(vectors)
+    o_dims, o_shape, o_strides = geometry_of(out)
     lead = o_dims - 2
     p, q = bits(matrix[abi.DATA], Ptr[E]), bits(vectors[abi.DATA], Ptr[E])
     to = bits(out[abi.DATA], Ptr[O])

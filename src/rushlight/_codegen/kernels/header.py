@@ -23,6 +23,12 @@ def strides_of(a):
 
 
 @inline
+def geometry_of(a):
+    """Its number of dimensions, its shape, its strides in bytes."""
+    return dims_of(a), shape_of(a), strides_of(a)
+
+
+@inline
 def size_of(a):
     n = i64(1)
     for k in range(dims_of(a)):

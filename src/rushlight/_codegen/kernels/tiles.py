@@ -79,3 +79,14 @@ def multiply(a, step, b, sums, k):
     clear()
     accumulate(a, a + DEEP * step, step, b, k)
     put(sums)
+
+
+@routine
+def put_rows(sums, to, step, rows, L, row=None):
+    """Rows of SIDE sums, plus `row`, to rows `step` apart, rounded to their type."""
+    for v in unroll(SIDE // L):
+        for r in range(rows):
+            s = load(sums + (r * SIDE + v * L), L)
+            if row is not None:
+                s = s + load(row + v * L, L)
+            store(to + (r * step + v * L), s)
