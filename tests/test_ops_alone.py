@@ -251,3 +251,38 @@ def test_a_condition_on_a_tensor_is_of_bools():
     torch._check_tensor_all(torch.ones(2) > 0)
     with pytest.raises(TypeError, match="must have dtype torch.bool"):
         torch._check_tensor_all(torch.ones(2))
+
+
+def test_numbers_as_if_quantised():
+    """Rounded to the nearest multiple of the scale, half to even, within bounds; the gradient goes straight through."""
+    inf, nan, i32 = float("inf"), float("nan"), torch.int32
+    numbers = [-1.0, -0.26, 0.0, 0.5, 0.74, nan, inf, -inf, 1e20]
+    x = torch.tensor(numbers, requires_grad=True)
+    y = torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -5, 5)
+    steps = torch.tensor([-5.0, -3, 0, 5, 5, -5, 5, -5, 5])
+    assert torch.equal(y, steps * torch.tensor(0.1))
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 1, 1, 1, 0, 0, 0, 0, 0]
+    assert y.grad_fn.name() == "FakeQuantizePerTensorAffineCachemaskBackward0"
+    y = torch.fake_quantize_per_tensor_affine(x, torch.tensor(0.1), torch.tensor(1), -5, 5)
+    assert y.grad_fn.name() == "FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0"
+    assert torch.equal(y[:3], torch.tensor([-6.0, -3, 0]) * torch.tensor(0.1))
+    rows, scales, zeros = torch.tensor([[0.26, 0.26], [9, 9]]), torch.tensor([0.1, 0.2]), [0, 1]
+    x = rows.clone().requires_grad_()
+    y = torch.fake_quantize_per_channel_affine(x, scales, torch.tensor(zeros, dtype=i32), 1, -5, 5)
+    assert torch.equal(y, torch.tensor([[3.0, 1], [5, 4]]) * scales)
+    y.sum().backward()
+    assert x.grad.tolist() == [[1, 1], [0, 0]]
+    y = torch.fake_quantize_per_channel_affine(rows.T, scales, torch.tensor([0.5, 0]), 0, -5, 5)
+    assert y.stride() == (1, 2) and torch.allclose(y, torch.tensor([[0.25, 0.45], [0.2, 1.0]]))
+    assert torch.fake_quantize_per_tensor_affine(rows.half(), 0.1, 0, -3, 3).dtype is torch.float16
+    for bad in ((0.1, 9, -5, 5), (0.1, 0, 5, -5)):
+        with pytest.raises(RuntimeError, match="must be between|less than or equal"):
+            torch.fake_quantize_per_tensor_affine(rows, *bad)
+    with pytest.raises(RuntimeError, match="not consistent"):
+        torch.fake_quantize_per_channel_affine(rows, scales[:1], torch.tensor([0.0]), 1, -5, 5)
+    with pytest.raises(RuntimeError, match="Int32, Float or Half"):
+        torch.fake_quantize_per_channel_affine(rows, scales, torch.tensor([0, 0]), 1, -5, 5)
+    with pytest.raises(RuntimeError, match="not differentiable"):
+        scale = torch.tensor(0.1, requires_grad=True)
+        torch.fake_quantize_per_tensor_affine(rows, scale, torch.tensor(0), -5, 5)

@@ -965,6 +965,10 @@ def expm1(input: Tensor, *, out: Any = None) -> Tensor:
     """exp(input) - 1, exact near zero."""
 def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
     """The identity matrix of n rows (and m columns), [n, m]: ones on the diagonal, zeros elsewhere."""
+def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: _int, quant_min: _int, quant_max: _int) -> Tensor:
+    """As `fake_quantize_per_tensor_affine`, with a scale and a zero point for each place along `axis`."""
+def fake_quantize_per_tensor_affine(input: Tensor, scale: Any, zero_point: Any, quant_min: _int, quant_max: _int) -> Tensor:
+    """`input` rounded to multiples of `scale`: whole numbers from `quant_min` to `quant_max`, of which `zero_point` is 0."""
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:
     """As `alpha_dropout`, for whole channels."""
 def feature_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor:

@@ -235,6 +235,10 @@ FUNCTIONS = {
         "embedding_dense_backward embedding_renorm_ nn.functional.embedding "
         "nn.functional.embedding_bag nn.functional.one_hot "
     ),
+    "nn.fake_quantize": (
+        "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine "
+        "internal.fake_quantize "
+    ),
     "nn.fold": (
         "internal.col2im internal.im2col nn.functional.fold nn.functional.unfold "
     ),
