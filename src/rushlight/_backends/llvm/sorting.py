@@ -24,6 +24,7 @@ from rushlight._backends.llvm.views import (
 )
 from rushlight._backends.reference import reduce as orders
 from rushlight._backends.reference import sorting as reference
+from rushlight._backends.reference.layout import copied_as
 from rushlight._codegen.dtype_entry import put_entries_before
 from rushlight._codegen.kernels import bags, shape_inference
 from rushlight._codegen.kernels import keys as of_elements
@@ -135,13 +136,13 @@ def sort(a: np.ndarray, axis: int | None, descending: bool) -> tuple[np.ndarray,
                 return rows[0].transpose(back), rows[1].transpose(back)
         copied = SORT[a.dtype](row_major(a), axis, descending)
         if copied is not None:
-            return reference._as(a, copied[0]), reference._as(a, copied[1])
+            return copied_as(a, copied[0]), copied_as(a, copied[1])
     x = as_rows(a, axis)
     found = None if x is None else put_in_order(x, descending)
     if x is None or found is None:
         return reference.sort(a, axis, descending)
     values, indices = (with_axis_back(r, axis) for r in sorted_values_and_indices(x, *found))  # type: ignore[arg-type]  # rows have an axis
-    return reference._as(a, values), reference._as(a, indices)
+    return copied_as(a, values), copied_as(a, indices)
 
 
 @implements("topk")
