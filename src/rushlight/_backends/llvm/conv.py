@@ -212,7 +212,8 @@ class Small(Candidate):
 
 
 class Bfloat16Tiles(Candidate):
-    """`ImplicitGemm` of bfloat16 where the processor multiplies it in tiles of registers."""
+    """`ImplicitGemm` of bfloat16 where the processor multiplies it in tiles of registers. Groups whose channels fill
+    half of a tile gain nothing on sums along lines."""
 
     name = "implicit_gemm_of_bfloat16_tiles"
 
@@ -222,7 +223,10 @@ class Bfloat16Tiles(Candidate):
             return False
         if FOREIGN in p.layouts or UNALIGNED in p.layouts:
             return False
-        return following(InFloat32, in_float32(p)) not in (Reference, Depthwise)
+        single = following(InFloat32, in_float32(p))
+        return single not in (Reference, Depthwise) and (
+            p.groups == 1 or single is not DirectSmallChannels
+        )
 
     @staticmethod
     def run(a: np.ndarray, b: np.ndarray, bias: Bias, p: Problem) -> np.ndarray:
