@@ -42,6 +42,7 @@ from rushlight.compiler.capture.steps import (
 from rushlight.compiler.program import Program
 from rushlight.compiler.rollback import UNSEEN
 from rushlight.compiler.switches import switches
+from rushlight.core import modes
 from rushlight.core.tensor import Tensor
 from rushlight.dispatch.transforms import opened
 from rushlight.nn.module import Module
@@ -89,7 +90,7 @@ stance = Stance()
 class Compiled:
     """A function, and the programs that it became. It is called like the function.
 
-    `of_sizes`: by the sizes of arguments, (the modes that were on, the program); `only`: the sizes and these where there are
+    `of_sizes`: by the sizes of arguments, (the modes that were on, `as_compared`, the program); `only`: the sizes and these where there are
     no others; `reasons`: why a call became none. `each_size`: each new size gets a program at once, see Note [Sizes of arguments].
     """
 
@@ -125,11 +126,14 @@ class Compiled:
         return [p for programs in [*self.of_sizes.values()] for p in programs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if off.value or opened or active.modes != autocast_mode._state.enabled + thread.inference:
-            return self.function(*args, **kwargs)  # a transform, a profile or another mode watches
-        if stance.name == "force_eager":
-            return self.function(*args, **kwargs)
-        now = state()
+        if off.value or opened or stance.name == "force_eager":
+            return self.function(*args, **kwargs)  # a transform watches
+        if not active.modes:
+            now = thread.grad, autocast_mode._state.dtype, modes._default_dtype, modes.thread.device
+        elif active.modes != autocast_mode._state.enabled + thread.inference:
+            return self.function(*args, **kwargs)  # a profile or another mode watches
+        else:
+            now = state()
         begun = raised = False
         if (only := self.only) is not None:
             sizes, programs = only
@@ -137,7 +141,7 @@ class Compiled:
             sizes = sizes_of((args, kwargs))
             programs = self.of_sizes.get(sizes, [])
         for found in programs:
-            if found[0] == now and found[1].right(args, kwargs):
+            if found[0] == now and found[1].holds(args, kwargs):
                 try:
                     result = found[1].run(args, kwargs)
                 except Exception as e:
@@ -333,7 +337,7 @@ class Compiled:
         if program is None:
             self.gave_up(c.reason or "", c.sites)
         else:
-            self.keep([*alike, (c.state, program)], sizes)
+            self.keep([*alike, (as_compared(c.state), program)], sizes)
             self.misses = 0
             log(f"{self.described} is compiled: {program.summary()}")
         return program
@@ -352,6 +356,12 @@ class Compiled:
         log(f"{self.described} is not compiled: {reason}")
         if self.fullgraph:
             raise Unsupported(f"torch.compile with fullgraph=True: {reason}")
+
+
+def as_compared(now: tuple) -> tuple:
+    """What calls compare of a state: where no mode is on, what is left of it."""
+    grad, inference, casts, dtype, *stacks, default, device = now
+    return now if inference or casts or any(stacks) else (grad, dtype, default, device)
 
 
 def called(f: Callable, /, *args: Any, **kwargs: Any) -> Any:

@@ -154,13 +154,6 @@ class Program:
                 done.get(b, int)()
         return line < max(self.unchanged, handled)
 
-    def right(self, args: tuple, kwargs: dict) -> bool:
-        """Whether the program is right for a call: whether all guards hold."""
-        try:
-            return self.holds(args, kwargs)
-        except Exception:  # a guard reads what is not there any more
-            return False
-
     def summary(self) -> str:
         """A line on what the program consists of."""
         nodes = sum(n.op == "call_function" for g in self.graphs for n in g.nodes)

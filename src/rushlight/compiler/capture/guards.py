@@ -242,7 +242,7 @@ class Guards:
             return function_of("holds", rest)
         self.names |= {"walk": unchanged.walks()[0], "walked": walk.table(), "_held": walk.held}
         self.names["every"] = Every(self)
-        walks = "    if not walk(walked):\n        return every(args, kwargs)\n"
+        walks = "        if not walk(walked):\n            return every(args, kwargs)\n"
         return function_of("holds", rest, walks)
 
 
@@ -262,9 +262,11 @@ class Every:
 
 
 def function_of(name: str, conditions: list[str], first: str = "") -> str:
-    """The text of a function of a call that tests conditions."""
-    tests = [f"    if not ({c}):\n        return False" for c in conditions]
-    return "\n".join([f"def {name}(args, kwargs):\n{first}", *tests, "    return True", ""])
+    """The text of a function of a call that tests conditions. One that raises reads what is not there any more."""
+    tests = [f"        if not ({c}):\n            return False" for c in conditions]
+    head = f"def {name}(args, kwargs):\n    try:\n{first}"
+    tail = "        return True\n    except Exception:\n        return False\n"
+    return "\n".join([head, *tests, tail])
 
 
 _numbers = iter(range(1 << 62))

@@ -432,7 +432,7 @@ def joined(
             for k in range(first, end)
             if isinstance(steps[k], Loop) or found.get(k) and found[k].calls
         ]
-        if len(kernels) > 1 or any(isinstance(steps[k], Call) for k in kernels):
+        if kernels and first in found:
             if (first, end) not in made:
                 calls = [found[k] for k in range(first, end)]
                 try:

@@ -137,6 +137,7 @@ class Writer:
                 ("one_by_one", loop.one_by_one),
             )
         ]  # fmt: skip
+        self.lines.append("refused = zeros(1, int)")  # of this call alone, as threads may share it
         self.lines.append(
             f"fused({names[0]}, [{arrays}], ndarray, {names[1]}, {names[2]}, refused)"
         )
@@ -182,8 +183,6 @@ def write(
     loops = [step for step in steps if isinstance(step, Loop)]
     for loop in loops:
         loop.compile()
-    if loops:  # of this call alone: several threads may be in the program
-        writer.lines.append("refused = zeros(1, int)")
     writer.ends(None)
     program.steps, made = steps, []
     known: dict[Node, Any] = {}
