@@ -704,3 +704,15 @@ def test_true_as_an_index_and_other_dtypes():
     x[torch.tensor([True, False])] = torch.tensor(7)
     assert x.tolist() == [[7, 7, 7], [4, 4, 4]]
     assert x[False, 0].shape == (0, 3) and x[True, 0].tolist() == [[7, 7, 7]]
+
+
+@pytest.mark.parametrize("index", [0, slice(0, 2), ..., (slice(None), slice(1))])
+@pytest.mark.parametrize("value", [1.0, torch.tensor(1.0), torch.ones(1)])
+def test_writes_to_memory_that_several_elements_share_are_refused(index, value):
+    x = torch.zeros(3, 1).expand(3, 3)
+    if index == (slice(None), slice(1)):  # a column has each element once
+        x[index] = value
+        assert x.eq(1).all()
+        return
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        x[index] = value

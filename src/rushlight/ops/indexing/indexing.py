@@ -428,9 +428,9 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
 
 def assign(area: Any, v: Any) -> None:
     """Write an array, which broadcasts, over a region."""
+    if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
+        check_inplace(_wrap(area), "setitem", False)  # raises
     if v.ndim:
-        if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
-            check_inplace(_wrap(area), "setitem", False)  # raises
         if v.shape != area.shape:
             v = without_leading_ones(_wrap(v), area)._array
         elif (v.base is not None or area.base is v) and v.__class__ is area.__class__:
