@@ -38,7 +38,7 @@ from rushlight.compiler import compiled
 from rushlight.compiler.capture.interpreter import Watch, frame_of, run
 from rushlight.compiler.capture.native_guards import Walk
 from rushlight.compiler.capture.reads import state
-from rushlight.compiler.compiled import Compiled
+from rushlight.compiler.compiled import Compiled, as_compared
 from rushlight.compiler.program import Program
 from rushlight.nn import functional as F
 from rushlight.utils._pytree import tree_flatten
@@ -141,7 +141,7 @@ class Watched(Compiled):
             walk = Walk(program.names)
             walked = {c for c in program.guards.conditions if walk.take(c)}
             sure = "walk" in space and space["walk"](space["walked"])
-            for condition in program.guards.conditions if before == state() else ():
+            for condition in program.guards.conditions if before == as_compared(state()) else ():
                 try:
                     holds = eval(condition, space)
                 except Exception:  # it reads what is not there any more

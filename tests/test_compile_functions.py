@@ -3,8 +3,10 @@
 import collections
 import dataclasses
 import functools
+import gc
 import inspect
 import sys
+import weakref
 
 import pytest
 
@@ -544,3 +546,46 @@ def test_a_generator_that_waits_ends_with_its_function(f):
         y.sum().backward()
         found.append((*ended, *x.grad.tolist()))
     assert found[1:] == found[:1] * 3
+
+
+def raises(x):
+    it = walk(x)
+    next(it)
+    raise ValueError(1)
+
+
+def raises_in_a_handler(x):
+    it = walk(x)
+    next(it)
+    try:
+        raise KeyError
+    except KeyError as e:
+        raise ValueError from e
+
+
+def raises_in_another(x):
+    it = walk(x)
+    next(it)
+    raises(x)
+
+
+@pytest.mark.parametrize("f", [raises, raises_in_a_handler, raises_in_another])
+def test_what_a_function_that_raises_held_is_gone_with_the_exception(f):
+    """Cycles of tracebacks kept it until Python collected them."""
+    compiled, found = torch.compile(f), []
+    gc.collect()
+    gc.disable()
+    try:
+        for g in (f, compiled, compiled):
+            ended.clear()
+            x = torch.ones(2)
+            array = weakref.ref(x._array)
+            try:
+                g(x)
+            except ValueError:
+                ended.append("raised")
+            del x
+            found.append((*ended, array() is None))
+    finally:
+        gc.enable()
+    assert found[1:] == found[:1] * 2 and found[0][-1]

@@ -304,6 +304,7 @@ class Compiled:
                 self.raised += 1
                 if self.raised >= MOST_RAISED:
                     self.misses = MOST_ATTEMPTS
+                c.let_go()
                 raise
             else:
                 self.keep_program(c, lambda: Program(c, result, self.backend), alike, sizes)

@@ -71,7 +71,7 @@ def go_on(frames: list[Frame], watch: Watch, r: Any, error: BaseException | None
         try:
             if error is not None:
                 frame.at -= 1  # the call raises
-            _, r = resume(frame, watch, r, error)
+            _, r = resume(frame, watch, r, None if error is None else [error])
             error = None
         except Split:
             raise

@@ -430,6 +430,14 @@ class Decisions(Iteration):
             for o in (*self.inside.values(), *self.changed):
                 make_plain(o, kinds)
 
+    def let_go(self) -> None:
+        """Hold no object of a call that raised: what it raised is among them, whose traceback holds the capture."""
+        self.reason = self.reason or "the call raised"
+        if self.variables:
+            self.make_plain()
+        for held in (self.inside, self.outside, self.keep, self.changed):
+            held.clear()
+
     def reached(self, f: Any) -> bool:
         """Whether it is clear where a method, or the object that it belongs to, comes from."""
         return id(f) in self.outside or self.known(f.__self__)

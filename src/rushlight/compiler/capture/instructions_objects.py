@@ -345,12 +345,12 @@ def raise_varargs(f: Frame, i: Instruction, s: list, w: Watch) -> None:
             raise RuntimeError("No active exception to reraise")
         raise f.handled
     cause = s.pop() if i.arg == 2 else NULL
-    e = s.pop()
-    if isinstance(e, type):
-        e = w.call(f, e, (), {})
+    if isinstance(s[-1], type):
+        s.append(w.call(f, s.pop(), (), {}))
+    # No variable here has it: its traceback would, too, and the frames with all that they hold would stay.
     if cause is not NULL:
-        raise e from (w.call(f, cause, (), {}) if isinstance(cause, type) else cause)
-    raise e
+        raise s.pop() from (w.call(f, cause, (), {}) if isinstance(cause, type) else cause)
+    raise s.pop()
 
 
 @instruction("BEFORE_WITH")

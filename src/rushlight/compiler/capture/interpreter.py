@@ -309,7 +309,7 @@ def run(frame: Frame, watch: Watch) -> Any:
 def generator(frame: Frame, watch: Watch) -> Iterator:
     """A generator that interprets its function."""
     sent: Any = NULL  # nothing is sent to a generator that has not begun
-    error = None
+    error: list[BaseException] = []  # that is raised where it waits
     while True:
         watch.entered(frame)
         try:
@@ -318,27 +318,27 @@ def generator(frame: Frame, watch: Watch) -> Iterator:
             watch.left(frame)
         if kind == "return":
             return value
-        sent, error = None, None
+        sent = None
         try:
             sent = yield value
         except BaseException as e:
-            error = e
+            error.append(e)
 
 
 def resume(
-    frame: Frame, watch: Watch, sent: Any = NULL, error: BaseException | None = None
+    frame: Frame, watch: Watch, sent: Any = NULL, error: list[BaseException] | None = None
 ) -> tuple[str, Any]:
-    """Go on until the frame returns or yields: ("return" or "yield", value)."""
+    """Go on until the frame returns or yields: ("return" or "yield", value). `error`: what is raised where it is, in a list
+    that lets go of it."""
     instructions, stack = frame.plan.instructions, frame.stack
-    if sent is not NULL and error is None:
+    if sent is not NULL and not error:
         stack.append(sent)
     while True:
         i = instructions[frame.at]
         frame.at += 1
         try:
-            if error is not None:
-                e, error = error, None
-                raise e
+            if error:
+                raise error.pop()
             name = i.name
             if name in ("RETURN_VALUE", "RETURN_CONST"):
                 value = stack.pop() if name == "RETURN_VALUE" else i.value
@@ -353,6 +353,7 @@ def resume(
             caught = frame.plan.handler(i.offset)
             if caught is None:
                 stack.clear()  # the traceback holds the frame: generators on the stack end here
+                frame.handled = None
                 raise
             _, _, target, depth, pushes = caught
             del stack[depth:]
