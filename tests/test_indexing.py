@@ -716,3 +716,5 @@ def test_writes_to_memory_that_several_elements_share_are_refused(index, value):
         return
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         x[index] = value
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        torch.compile(lambda x: x.__setitem__(index, value))(x)

@@ -415,6 +415,8 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
         if fills and thread.grad and edge_of(view) is not None:
             check_writable(view, "copy_")  # in the words of a call that nobody watches
         if fills:
+            if not opened_levels:
+                refuse_repeated(view._array)
             view.fill_(value)
             return
         value = without_leading_ones(value, view._array)
@@ -426,10 +428,15 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
         advanced.index_put_(view, advanced.positions(view._array, found), value)
 
 
-def assign(area: Any, v: Any) -> None:
-    """Write an array, which broadcasts, over a region."""
+def refuse_repeated(area: Any) -> None:
+    """RuntimeError where several elements of a region that is written to share memory."""
     if 0 in area.strides and geometry.has_internal_overlap(area.shape, area.strides):
         check_inplace(_wrap(area), "setitem", False)  # raises
+
+
+def assign(area: Any, v: Any) -> None:
+    """Write an array, which broadcasts, over a region."""
+    refuse_repeated(area)
     if v.ndim:
         if v.shape != area.shape:
             v = without_leading_ones(_wrap(v), area)._array
