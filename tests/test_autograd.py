@@ -638,6 +638,32 @@ def test_mark_dirty_and_non_differentiable():
     values.sum().backward()
 
 
+def test_what_a_function_keeps_on_its_ctx_is_what_backward_finds():
+    names = (
+        "outputs inputs edges saved shown transposed joins n_outputs shape weights versions".split()
+    )
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            for name in names:
+                setattr(ctx, name, [name])
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert all(getattr(ctx, name) == [name] for name in names)
+            assert ctx.saved_tensors[0].tolist() == [1, 1]
+            return g * 2
+
+    x = torch.ones(2, requires_grad=True)
+    y = Twice.apply(x * 1)
+    assert y.grad_fn.outputs == ["outputs"] and len(y.grad_fn.next_functions) == 1
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
 def test_once_differentiable():
     class Square(torch.autograd.Function):
         @staticmethod

@@ -468,7 +468,7 @@ def graph(node, leaves):
         for k in node.saved or ()
     ]
     kept = saved, getattr(node, "statics", None), node.unbroadcast_to, node.hooks
-    return (node.name(), *kept, [graph(e, leaves) for e in node.edges])
+    return (node.name(), *kept, [graph(e, leaves) for e in node._edges])
 
 
 def test_the_entry_of_an_operator_records_what_its_printed_lines_record(monkeypatch):

@@ -48,7 +48,7 @@ def run(
     waits = count(roots)
     pruned = None
     for e in waits if captures is not None else ():
-        if not e.edges and e not in captures:
+        if not e._edges and e not in captures:
             pruned = prune(roots, captures)
             waits = count(roots, pruned)
             break
@@ -77,7 +77,7 @@ def run(
                 target, nr = node.node, node.nr
                 if g is not None:
                     if (into := flowing.get(target)) is None:
-                        into = flowing[target] = [None] * target.n_outputs
+                        into = flowing[target] = [None] * target._n_outputs
                     into[nr] = g if into[nr] is None else plus(into[nr], g)
                 else:
                     is_unreached(node, (target,))  # if it is, what is behind it is so, too
@@ -85,7 +85,7 @@ def run(
                 if not left:
                     ready.append(target)
                 continue
-            edges = node.edges if pruned is None else pruned.get(node, ())
+            edges = node._edges if pruned is None else pruned.get(node, ())
             hooks = node.hooks.__class__ is Hooks
             if g is None or special or hooks or captures and node in captures:
                 gradients = run_special(
@@ -100,7 +100,7 @@ def run(
                     flowing[e] = add(flowing[e], gx) if e in flowing else gx
                 left = waits[e] = waits[e] - 1
                 if not left:
-                    if e.edges:
+                    if e._edges:
                         ready.append(e)
                     elif e in at_leaves and e.hooks is None:
                         at_leaves[e] = flowing.pop(e, None)
@@ -130,16 +130,16 @@ def run_special(
     """Run one node that has hooks or no gradient, or while captures or modes are on."""
     if g is None and is_unreached(node, edges):
         return (None,) * len(edges)
-    many = node.n_outputs > 1
+    many = node._n_outputs > 1
     gs = g if g.__class__ is list else [g]
     if many and g is None:
-        gs = [None] * node.n_outputs
+        gs = [None] * node._n_outputs
     hooks = node.hooks
     if captures is not None and node in captures:  # without its hooks, where it runs for another
         captures[node] = gs[:] if many else gs[0]
     if hooks is not None:
         for nr, by_id in hooks.tensor_pre.items():
-            if gs[nr] is None and node.joins:
+            if gs[nr] is None and node._joins:
                 continue  # the node of this output would not run
             for hook in tuple(by_id.values()):
                 gs[nr] = replaced(gs[nr], hook(gs[nr]), hook)
@@ -318,7 +318,7 @@ def first_gradient(t: Tensor, g: Tensor, mine: bool) -> Tensor:
 class _Probe:
     """A node that reads how many references there are to a gradient, as `accumulate` does."""
 
-    edges, hooks, n_outputs, count = (), None, 1, 0
+    _edges, hooks, _n_outputs, count = (), None, 1, 0
 
     def apply(self, g: Any, edges: tuple = (), keep: bool = False, record: bool = False) -> tuple:
         self.count = getrefcount(g)
@@ -505,7 +505,7 @@ def edge_from(t: Any, i: int | None) -> Any:
     """The edge of a tensor or of a GradientEdge."""
     if not isinstance(t, Tensor):
         node, nr = t.node, t.output_nr
-        return Output(node, nr) if node.n_outputs > 1 else node
+        return Output(node, nr) if node._n_outputs > 1 else node
     if (e := edge_of(t)) is None:
         if i is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")

@@ -105,14 +105,14 @@ def in_new_thread(call: Callable, depth: int) -> Any:
 
 
 class FunctionNode(Node, FunctionCtx):
-    """The node of one call of a custom function."""
+    """The node of one call of a custom function. A program keeps what it likes on it: what is read here has names with _."""
 
     def __init__(self, function: type[Function], args: tuple) -> None:
-        self.edges: tuple = ()
-        self.saved: Any = None
+        self._edges: tuple = ()
+        self._saved: Any = None
         self.unbroadcast_to, self.hooks = None, Turn()
         self.result_version = None
-        self.outputs: list = []
+        self._outputs: list = []
         self._function = function
         self._to_save: tuple = ()
         self._dirty: tuple = ()
@@ -121,9 +121,9 @@ class FunctionNode(Node, FunctionCtx):
         self._in_jvp = False
         self.saved_for_forward: tuple = ()
 
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        return len(self.outputs)
+    _input_metadata = property(lambda self: tuple(self._outputs))
+
+    _n_outputs = property(lambda self: len(self._outputs))  # type: ignore[assignment]
 
     def name(self) -> str:
         return type(self).__name__
@@ -133,13 +133,13 @@ class FunctionNode(Node, FunctionCtx):
         """The tensors given to `save_for_backward`, checked for writes since; in `jvp` those of `save_for_forward`."""
         if self._in_jvp:
             return self.saved_for_forward
-        if self.saved is None:
+        if self._saved is None:
             if self._to_save is None:
                 raise_freed(self)
             return self._to_save
         return tuple(
             None if pair is None else pair[0].unpack(self, "saved_tensors", pair[1])
-            for pair in self.saved
+            for pair in self._saved
         )
 
     @property
@@ -155,7 +155,7 @@ class FunctionNode(Node, FunctionCtx):
         if self._materialize:
             gs = [
                 info.zeros(gs) if x is None and info is not None else x
-                for x, info in zip(gs, self.outputs, strict=True)
+                for x, info in zip(gs, self._outputs, strict=True)
             ]
         function = self._function
         backward = function.backward
@@ -168,7 +168,7 @@ class FunctionNode(Node, FunctionCtx):
             )
         got = nested(backward, self, gs)
         if not keep:
-            self.saved, self._to_save = None, None
+            self._saved, self._to_save = None, None
         got = list(got) if isinstance(got, (tuple, list)) else [got]
         n = len(edges)
         if len(got) > n and all(x is None for x in got[n:]):
@@ -339,15 +339,15 @@ def recorded(
         thread.grad, thread.tangents = was, had_tangents
     several = isinstance(output, tuple)
     outputs = list(output) if several else [output]
-    ctx.edges, ctx.shown = edges, [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-    ctx.outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
+    ctx._edges, ctx._shown = edges, [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    ctx._outputs = [OutputInfo(o._array) if isinstance(o, Tensor) else None for o in outputs]
     check_dirty(ctx, args, outputs)
     finished = [
         finish(ctx, nr, o, args, recording, versions) if isinstance(o, Tensor) else o
         for nr, o in enumerate(outputs)
     ]
     if recording:
-        ctx.saved = [saved(ctx, t, outputs, finished) for t in ctx._to_save]
+        ctx._saved = [saved(ctx, t, outputs, finished) for t in ctx._to_save]
         ctx._to_save = ()
         if thread.anomaly:
             from rushlight.autograd import anomaly_mode
@@ -417,7 +417,7 @@ def with_tangents(
                 args[at]._array.tangent = t
                 continue
         results[nr]._array = Dual(o._array, t, level)
-    if ctx._dirty and ctx.saved is not None:
+    if ctx._dirty and ctx._saved is not None:
         save_moving(ctx, dict(zip(map(id, arrays), (*args, *results), strict=True)))
     if with_setup and not ctx._dirty and thread.grad and any(ctx.needs_input_grad):
         fresh = [tensor(o._array) if isinstance(o, Tensor) else o for o in results]
@@ -428,10 +428,10 @@ def with_tangents(
 
 def save_moving(ctx: FunctionNode, moving: dict[int, Any]) -> None:
     """Let backward find what was saved with its tangents: `moving` has the tensors by the identity of their arrays."""
-    for k, pair in enumerate(ctx.saved):
+    for k, pair in enumerate(ctx._saved):
         a = None if pair is None else pair[0].unpack(ctx, "saved_tensors", pair[1])._array
         if a is not None and id(a) in moving:
-            ctx.saved[k] = save(moving[id(a)], pair[1] is not None), pair[1]
+            ctx._saved[k] = save(moving[id(a)], pair[1] is not None), pair[1]
 
 
 def check_tangent(o: Tensor, t: Tensor, at: int | None, given: tuple, moved: list) -> None:
@@ -497,11 +497,11 @@ def finish(
     d = o.dtype
     wants = recording and not contains(ctx._non_differentiable, o)
     wants = wants and (d.is_floating_point or d.is_complex)
-    edge: Any = Output(ctx, nr) if len(ctx.outputs) > 1 else ctx
+    edge: Any = Output(ctx, nr) if len(ctx._outputs) > 1 else ctx
     if contains(ctx._dirty, o):
         if recording:
             check_writable(o, ctx.name())
-            if o._edge.__class__ is View and len(ctx.outputs) > 1:
+            if o._edge.__class__ is View and len(ctx._outputs) > 1:
                 raise RuntimeError(
                     "If your Function modifies inplace an input that is a view of another Tensor, your "
                     "Function cannot return more than one Tensor. This is not supported by the current "

@@ -171,14 +171,14 @@ class RemovableHandle:
 class Node:
     """One recorded operation: where gradients go and how to compute them.
 
-    `edges`: one entry for each input. `saved`: what the gradient rules read. `unbroadcast_to`: None, or for each
+    `_edges`: one entry for each input. `saved`: what the gradient rules read. `unbroadcast_to`: None, or for each
     input the (shape, dtype) that its gradient must have. `hooks`: None, `Hooks` or a `Turn`.
     `apply(g, edges, keep, record)` returns one gradient (or None) for each edge. `keep`: what was saved stays
     for another backward; `record`: the backward itself is recorded.
     """
 
     __slots__ = (
-        "edges",
+        "_edges",
         "saved",
         "unbroadcast_to",
         "hooks",
@@ -188,10 +188,10 @@ class Node:
         "__weakref__",
     )
     saves_result = False
-    n_outputs = 1
-    joins = False  # whether it stands for several nodes, one for each output
-    shown: Sequence[int] | None = None  # the edges that users see, in PyTorch's order; None: all
-    transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
+    _n_outputs = 1
+    _joins = False  # whether it stands for several nodes, one for each output
+    _shown: Sequence[int] | None = None  # the edges that users see, in PyTorch's order; None: all
+    _transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
     _ways: tuple | None = None  # what `next_functions` has, see Note [Names of nodes]
     _look: Callable | None = None  # what gives a node its name and ways when a user sees it
 
@@ -200,9 +200,9 @@ class Node:
 
     def __call__(self, *grads: Any) -> Any:
         """The gradients of the inputs for these of the outputs; what was saved stays."""
-        if len(grads) != self.n_outputs:
-            raise TypeError(f"expected {self.n_outputs} arguments, got {len(grads)} instead")
-        found = self.apply(list(grads) if len(grads) > 1 else grads[0], self.edges, True, True)
+        if len(grads) != self._n_outputs:
+            raise TypeError(f"expected {self._n_outputs} arguments, got {len(grads)} instead")
+        found = self.apply(list(grads) if len(grads) > 1 else grads[0], self._edges, True, True)
         found = shown_gradients(self, found)
         return found[0] if len(found) == 1 else found
 
@@ -226,9 +226,9 @@ class Node:
         """For each input that can have a gradient: the node it goes to (None where none goes), and which output."""
         ways = self._ways
         if ways is None:
-            ways = range(len(self.edges)) if self.shown is None else self.shown
-        if self.transposed and self._ways is None:
-            ways = [("TBackward0", i) if i in self.transposed else i for i in ways]
+            ways = range(len(self._edges)) if self._shown is None else self._shown
+        if self._transposed and self._ways is None:
+            ways = [("TBackward0", i) if i in self._transposed else i for i in ways]
         return tuple(next_function(self, way) for way in ways)
 
     @property
@@ -280,7 +280,7 @@ class Output:
         return self.node.hooks
 
     @property
-    def edges(self) -> tuple[Node]:
+    def _edges(self) -> tuple[Node]:
         """The node."""
         return (self.node,)
 
@@ -292,27 +292,27 @@ def node_and_output(e: Any) -> tuple[Any, int]:
 
 def followers(node: Node) -> list[Node]:
     """The nodes that gradients go to from a node, as the engine follows them."""
-    return [node_and_output(e)[0] for e in node.edges if e is not None]
+    return [node_and_output(e)[0] for e in node._edges if e is not None]
 
 
 def shown_gradients(node: Node, gradients: Sequence) -> Sequence:
     """The gradients of a node's inputs as users see them: those of `next_functions`."""
-    if node.shown is None:
+    if node._shown is None:
         return gradients
     found = []
-    for i in node.shown:
+    for i in node._shown:
         g = gradients[i]
-        found.append(g.t() if g is not None and i in node.transposed else g)
+        found.append(g.t() if g is not None and i in node._transposed else g)
     return tuple(found)
 
 
 def all_gradients_of(node: Node, shown: Sequence, gradients: Sequence) -> Sequence:
     """All gradients of a node's inputs, where `shown` takes the place of those that users see."""
-    if node.shown is None:
+    if node._shown is None:
         return shown
     found = list(gradients)
-    for i, g in zip(node.shown, shown, strict=True):
-        found[i] = g.t() if g is not None and i in node.transposed else g
+    for i, g in zip(node._shown, shown, strict=True):
+        found[i] = g.t() if g is not None and i in node._transposed else g
     return found
 
 
@@ -361,12 +361,12 @@ _made: weakref.WeakKeyDictionary[Node, dict[Any, Between]] = weakref.WeakKeyDict
 def behind(node: Node, way: Any) -> Any:
     """The edge that a way of a node begins with: to a node in between, the same one each time, or one of its own."""
     if way.__class__ is int:
-        return node.edges[way]
+        return node._edges[way]
     known = _made.setdefault(node, {})
     made = known.get(way)
     if made is None:
         made = known[way] = new(between(way[0]))
-        made.edges = tuple(behind(node, w) for w in way[1:])
+        made._edges = tuple(behind(node, w) for w in way[1:])
         made.saved = made.unbroadcast_to = made.hooks = None
     return made
 
@@ -374,7 +374,7 @@ def behind(node: Node, way: Any) -> Any:
 def leads(node: Node, way: Any) -> bool:
     """Whether a way leads to where a gradient goes."""
     if way.__class__ is int:
-        return node.edges[way] is not None
+        return node._edges[way] is not None
     return any(leads(node, w) for w in way[1:])
 
 
@@ -397,9 +397,9 @@ def dressed(cls: type, name: str, ways: tuple | None) -> type:
     found: dict[str, Any] = {"__slots__": (), "__module__": "torch.autograd", "_look": None}
     if ways is not None:
         found["_ways"] = ways
-        found["shown"] = tuple(dict.fromkeys(i for way in ways for i in edges_of(way)))
+        found["_shown"] = tuple(dict.fromkeys(i for way in ways for i in edges_of(way)))
         turned = [w[1] for w in ways if w.__class__ is tuple and w[0] == "TBackward0"]
-        found["transposed"] = tuple(turned)
+        found["_transposed"] = tuple(turned)
     return type(name, (cls,), found)
 
 
@@ -439,7 +439,7 @@ def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]
     found = dict.fromkeys(roots, 0)
     nodes = [*found]
     for node in nodes:
-        for e in node.edges if behind is None else behind.get(node, ()):
+        for e in node._edges if behind is None else behind.get(node, ()):
             if e is not None:
                 if e in found:
                     found[e] += 1
@@ -458,14 +458,14 @@ def prune(roots: Sequence, captures: dict) -> dict[Any, tuple]:
         if node in leads:
             stack.pop()
             continue
-        todo = [e for e in node.edges if e is not None and e not in leads]
+        todo = [e for e in node._edges if e is not None and e not in leads]
         if todo:
             stack += todo
         else:
-            leads[node] = node in captures or any(e is not None and leads[e] for e in node.edges)
+            leads[node] = node in captures or any(e is not None and leads[e] for e in node._edges)
             stack.pop()
     return {
-        node: tuple(e if e is not None and leads[e] else None for e in node.edges)
+        node: tuple(e if e is not None and leads[e] else None for e in node._edges)
         for node, lead in leads.items()
         if lead
     }
@@ -484,7 +484,7 @@ class AccumulateGrad(Node):
         self.leaf, self.array = weakref.ref(leaf), leaf._array
         # What is called in the end, after all hooks: it gives the gradient to other processes.
         self.reduced: tuple[Callable, ...] = ()
-        self.edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
+        self._edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"

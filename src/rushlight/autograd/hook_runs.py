@@ -27,7 +27,7 @@ def in_turn(node: Any, ready: list, watched: list) -> Any:
         if node.__class__ is Output:
             return node  # which only hands a gradient on to its node
         hooks = node.hooks
-        if not (node.edges and (hooks.users or hooks.tensor_pre or hooks.pre or hooks.post)):
+        if not (node._edges and (hooks.users or hooks.tensor_pre or hooks.pre or hooks.post)):
             return node  # leaves run at once, see the engine
         heappush(watched, (-hooks.number, node))
     return None if ready else heappop(watched)[1]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def retains_grad(self: Tensor) -> bool:
     """Whether `retain_grad` was called on this non-leaf tensor."""
     e = edge_of(self)
-    if e is None or not e.edges:
+    if e is None or not e._edges:
         return False
     node, nr = node_and_output(e)
     return node.hooks is not None and nr in node.hooks.retain
@@ -50,7 +50,7 @@ def refuse_dtype(kinds: str) -> NoReturn:
 def set_requires_grad(self: Tensor, requires_grad: bool) -> Tensor:
     """`requires_grad_`, inside of function transforms too."""
     e = edge_of(self)
-    if e is not None and e.edges:
+    if e is not None and e._edges:
         if requires_grad:
             return self
         raise RuntimeError(
@@ -79,7 +79,7 @@ def retain_grad(self: Tensor) -> None:
     e = edge_of(self)
     if e is None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if e.edges:
+    if e._edges:
         node, nr = node_and_output(e)
         hooks_of(node).retain[nr] = weakref.ref(self)
 

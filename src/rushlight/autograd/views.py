@@ -161,7 +161,7 @@ class Dropped(Node):
     __slots__ = ()
 
     def __init__(self) -> None:
-        self.edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
+        self._edges, self.saved, self.unbroadcast_to, self.hooks = (), None, None, None
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         return ()
@@ -191,7 +191,7 @@ class CopySlices(Node):
     def __init__(self, base_edge: Any, view: View, inner: Node, self_at: int) -> None:
         self.steps, self.strides = view.steps(), view.base._array.strides
         self.inner, self.self_at = inner, self_at
-        self.edges = (base_edge, *(e for i, e in enumerate(inner.edges) if i != self_at))
+        self._edges = (base_edge, *(e for i, e in enumerate(inner._edges) if i != self_at))
         self.saved = self.unbroadcast_to = self.hooks = None
 
     def name(self) -> str:

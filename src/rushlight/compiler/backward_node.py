@@ -17,7 +17,7 @@ class CompiledBackward(Node):
     """The node of a program's results: its backward pass is a graph, captured together with the forward."""
 
     __slots__ = ("over", "versions")
-    joins = True
+    _joins = True
     backward: Backward
     places: list[int]  # of what its graph takes, among what was saved and is given
     likes: tuple  # (shape, dtype, strides) of each gradient when the graph was captured
@@ -34,7 +34,7 @@ class CompiledBackward(Node):
                 "torch.compile with aot_autograd does not currently support double backward: call the function "
                 "without torch.compile"
             )
-        many = g if self.n_outputs > 1 else [g]
+        many = g if self._n_outputs > 1 else [g]
         absent = tuple([k for k, x in enumerate(many) if x is None])
         frees = frozenset().union(
             *[s for s, x in zip(self.saving, many, strict=True) if x is not None]
@@ -81,7 +81,7 @@ def in_layout(g: Tensor | None, shape: tuple, dtype: np.dtype, strides: tuple) -
 def begin(kind: type, edges: list, saved: list, versions: list) -> CompiledBackward:
     """The node of the results of one run."""
     node = object.__new__(kind)
-    node.edges, node.saved, node.versions = tuple(edges), saved, versions
+    node._edges, node.saved, node.versions = tuple(edges), saved, versions
     node.hooks = node.unbroadcast_to = None
     node.over = frozenset()
     return node

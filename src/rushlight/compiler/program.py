@@ -255,7 +255,7 @@ class Program:
         self.watching = [{saved[v]} for v in tensors]
         given = [inputs.index(v) if v in s.inputs else None for v in self.given]
         kind = type("CompiledFunctionBackward", (CompiledBackward,), {
-            "__slots__": (), "n_outputs": len(self.results), "reached": reached,
+            "__slots__": (), "_n_outputs": len(self.results), "reached": reached,
             "backward": Backward(s.graph, given, self.built),
             "places": [order.index(v) for v in inputs],
             "likes": self.likes, "saving": self.saving, "watching": self.watching,
@@ -496,18 +496,18 @@ def cut_off(edges: list) -> Iterator[None]:
     """A block in which nothing leads on from where tensors from outside came from, as one of them may come from another,
     and their hooks are not called: that is done where the gradients arrive."""
     nodes = {id(n): n for n in [e.node if e.__class__ is Output else e for e in edges]}
-    before = [(n, n.edges, n.hooks) for n in nodes.values()]
+    before = [(n, n._edges, n.hooks) for n in nodes.values()]
     for n, found, _ in before:
         n.hooks = None
         if found:
-            n.edges = ()
+            n._edges = ()
     try:
         yield
     finally:
         for n, found, hooks in before:
             n.hooks = hooks
             if found:
-                n.edges = found
+                n._edges = found
 
 
 def letting_go(lines: list[str]) -> list[str]:

@@ -207,12 +207,12 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         e = edge_of(self)
-        return e is None or not e.edges
+        return e is None or not e._edges
 
     @property
     def grad_fn(self) -> Any:
         e = edge_of(self)
-        if e is None or not e.edges:
+        if e is None or not e._edges:
             return None
         return e.node._seen() if e.__class__ is Output else e._seen()
 

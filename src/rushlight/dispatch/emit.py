@@ -285,7 +285,7 @@ def record_lines(op: Op, ins: tuple[str, ...], node: str, again: str) -> list[st
     lines += [
         f"        if {some}:",
         f"            node = new({class_of_node(op, node)})",
-        "            node.edges = ("
+        "            node._edges = ("
         + ", ".join(f"e_{i}" if i in want else "None" for i in op.inputs)
         + ",)",
         "            node.hooks = None",
@@ -319,7 +319,7 @@ def record_list_lines(op: Op, node: str) -> list[str]:
         "            edges = [e.resolve() if e.__class__ is View else e for e in edges]",
         "        if edges.count(None) < len(edges):",
         f"            node = new({node})",
-        "            node.edges = tuple(edges)",
+        "            node._edges = tuple(edges)",
         "            node.hooks = None",
         *save_lines(op, op.inputs, op.inputs),
         f"            if [a.dtype for a in a_{i}].count(r.dtype) == len(edges): node.unbroadcast_to = None",

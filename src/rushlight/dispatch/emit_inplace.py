@@ -72,7 +72,7 @@ def node_lines(op: Op, x: str, want: tuple[str, ...]) -> list[str]:
         f"    {x}._counter = None",
         "    r = target._array",
         "    node = new(N)",
-        f"    node.edges = (e_{x},)",
+        f"    node._edges = (e_{x},)",
         "    node.hooks = node.unbroadcast_to = None",
         *(line.removeprefix("        ") for line in save_lines(op, (x,), want)),
     ]

@@ -212,7 +212,7 @@ def plain_class(op: Op, name: str, ins: tuple[str, ...]) -> type:
 
     own = {"apply": apply, "saved_layout": (tensors, statics)}
     if several := named_outputs(op):
-        own["n_outputs"] = len(several)
+        own["_n_outputs"] = len(several)
     made: Any = type(name, (OpNode,), attributes_of_nodes(op, name) | own)
     return made
 

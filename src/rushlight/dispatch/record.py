@@ -114,7 +114,7 @@ def output_number(op: Op, name: str) -> int | None:
 
 def edge_of_saved(node: OpNode, name: str) -> Any:
     """The edge of what a node saved under a name: a result has one, others have their own."""
-    if (nr := output_number(node.op, name)) is not None and node.n_outputs > 1:
+    if (nr := output_number(node.op, name)) is not None and node._n_outputs > 1:
         return Output(node, nr) if differentiable_output(node.op, nr) else None
     return node if name == "result" else None
 
@@ -160,7 +160,7 @@ def make_node(op: Op, named: dict, wrapped: list) -> Node | None:
         numbers = [i for i in op.inputs if isinstance(named[i], NUMBERS)]
         name = op.node_name_with_numbers(numbers) or name
     node = new(op.classes(name)[1])
-    node.edges, node.unbroadcast_to = tuple(edges), tuple(shapes)
+    node._edges, node.unbroadcast_to = tuple(edges), tuple(shapes)
     node.hooks = node.result_version = None
     node.outputs = [None if t is None else OutputInfo(t._array) for t in wrapped]
     saved, values = read_by_rules(op, tuple(want), named, wrapped)
@@ -248,7 +248,7 @@ class GeneralNode(OpNode):
     __slots__ = ()
 
     @property
-    def n_outputs(self) -> int:  # type: ignore[override]
+    def _n_outputs(self) -> int:  # type: ignore[override]
         return len(self.outputs)
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
@@ -314,7 +314,7 @@ class GeneralNode(OpNode):
 
     def width(self, name: str) -> int:
         """How many edges the list input `name` has."""
-        return len(self.edges) - (len(self.op.inputs) - 1)
+        return len(self._edges) - (len(self.op.inputs) - 1)
 
     def spread(self, env: dict, g: list) -> None:
         """Name the gradients of several outputs; one that nobody sent is zeros, or None where the rule says so."""

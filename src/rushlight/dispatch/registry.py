@@ -464,8 +464,8 @@ class Op:
         if names == [*self.inputs]:
             return {}
         return {
-            "shown": tuple(self.inputs.index(i.removesuffix(".T")) for i in names),
-            "transposed": tuple(self.inputs.index(i[:-2]) for i in names if i.endswith(".T")),
+            "_shown": tuple(self.inputs.index(i.removesuffix(".T")) for i in names),
+            "_transposed": tuple(self.inputs.index(i[:-2]) for i in names if i.endswith(".T")),
         }
 
     def classes(self, name: str) -> tuple[type, type]:

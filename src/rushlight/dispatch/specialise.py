@@ -114,7 +114,7 @@ def bound_to() -> list[int] | None:
     slots = [abi.slot(t, t._array), abi.slot(t, edge), abi.slot(t, version)]
     slots += [abi.slot(view, held[n]) for n in names]
     slots += [abi.slot(version, writes), abi.slot(modes, count)]
-    for n in ("edges", "saved", "unbroadcast_to", "hooks", "result_version", "statics"):
+    for n in ("_edges", "saved", "unbroadcast_to", "hooks", "result_version", "statics"):
         setattr(node, n, value := object())
         slots.append(abi.slot(node, value))
     if 0 in slots or not (abi.available() and abi.views_hold()):

@@ -33,7 +33,7 @@ def consumed(a: Any, kind: type) -> Tensor:
     """A tensor on an array whose backward pass is over; `kind`: the class of its node."""
     t = _wrap(a)
     t._edge = object.__new__(kind)
-    t._edge.edges = (None,)
+    t._edge._edges = (None,)
     t._edge.hooks = None
     return t
 
@@ -43,7 +43,7 @@ def emptied(node: Node) -> bool:
     if isinstance(node, CopySlices):
         return emptied(node.inner)
     if isinstance(node, FunctionNode):
-        return node.saved is None and node._to_save is None
+        return node._saved is None and node._to_save is None
     if isinstance(node, GeneralNode):
         return node.statics[1] and node.saved is None
     if isinstance(node, OpNode):
@@ -57,7 +57,7 @@ def saves(node: Node) -> bool:
     if isinstance(node, CopySlices):
         return saves(node.inner)
     if isinstance(node, FunctionNode):
-        return bool(node.saved)
+        return bool(node._saved)
     if isinstance(node, GeneralNode):
         return node.statics[1]
     if isinstance(node, OpNode):
@@ -78,7 +78,7 @@ def saving_nodes(t: Tensor, ends: set[Node]) -> frozenset[int]:
         if node not in met:
             met.add(node)
             found |= {id(node)} if saves(node) else set()
-            ahead += [e for e in node.edges if e is not None]
+            ahead += [e for e in node._edges if e is not None]
     return frozenset(found)
 
 

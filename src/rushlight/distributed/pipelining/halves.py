@@ -38,14 +38,14 @@ def first_half(
     if cuts is None:
         backward(outputs, grads)
         return [t.grad for t in inputs], _nothing
-    edges = [GradientEdge(node, nr) for node in cuts for nr in range(node.n_outputs)]
+    edges = [GradientEdge(node, nr) for node in cuts for nr in range(node._n_outputs)]
     found = grad(outputs, [*inputs, *edges], grads, retain_graph=True, allow_unused=True)
     arrived = dict(zip([(e.node, e.output_nr) for e in edges], found[len(inputs) :]))
 
     def second_half() -> None:
         starts, given = [], []
         for node, ends in cuts.items():
-            here = [nr for nr in range(node.n_outputs) if arrived[node, nr] is not None]
+            here = [nr for nr in range(node._n_outputs) if arrived[node, nr] is not None]
             if here:
                 behind = [GradientEdge(*end) for end in ends]
                 from_here = [GradientEdge(node, nr) for nr in here]
@@ -71,7 +71,7 @@ def _cuts(roots: list, ends: list) -> Cuts | None:
         return None
     cuts: Cuts = {}
     for node in [node for node, yes in leads.items() if yes and node not in ends]:
-        edges = [node_and_output(e) for e in node.edges if e is not None]
+        edges = [node_and_output(e) for e in node._edges if e is not None]
         beside = [edge for edge in edges if not leads[edge[0]]]
         if beside:
             cuts[node] = beside

@@ -227,7 +227,7 @@ def look_of_linear(node: Any) -> tuple[str, tuple | None] | None:
     n, m, weight = dims_of(node, "input"), dims_of(node, "weight"), (T, 1)
     if n is None or m is None:
         return None
-    if node.edges[2] is None:
+    if node._edges[2] is None:
         return product_looks(n, m, 0, weight)
     return None if n == 2 else (VIEW, ((ADDMM, 2, (VIEW, 0), weight),))
 
