@@ -304,6 +304,20 @@ def test_views_and_writes_of_wrappers():
     assert x._version == before + 2
 
 
+def test_plain_tensors_are_written_at_indices_that_are_wrappers(seen):
+    index = Wrapped(torch.tensor([0, 1, 1]))
+    x = torch.zeros(3)
+    x.scatter_add_(0, index, torch.ones(3))  # a wrapper has no memory: it counted as another device
+    assert x.tolist() == [1, 2, 0]
+    x.index_add_(0, index, torch.ones(3))
+    assert x.tolist() == [2, 4, 0]
+    x.scatter_(0, index, 5.0)
+    assert x.tolist() == [5, 5, 0]
+    assert seen == ["aten.scatter_add_.default", "aten.index_add_.default", "aten.scatter_.value"]
+    with pytest.raises(RuntimeError):
+        x.index_add_(0, torch.zeros(3, dtype=torch.int64, device="meta"), torch.ones(3))
+
+
 def test_what_a_wrapper_says_of_itself():
     inner = numbers(4, 6).t()[1:]
     x = Wrapped(inner)

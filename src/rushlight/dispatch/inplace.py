@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight._backends import complex32, devices, math_bits, meta, sparse
 from rushlight._backends import cpu as xp
+from rushlight._backends.shell import Shell
 from rushlight.autograd.graph import Since, new, version_of
 from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, check_writable, edge_of, hides_history, rebase
@@ -377,12 +378,12 @@ def execute_write(op: Op, named: dict) -> Tensor:
     parameters."""
     t = named[op.inputs[0]]
     a, label = t._array, op.public_function.__name__ + "_"
-    arrays = dict(named)
+    arrays, asked = dict(named), handlers.asked(named.values())
     for i in op.inputs[1:]:
         if not isinstance(named[i], Tensor):
             raise not_a_tensor(op, i, named[i])
-        if isinstance(a, Lifted):
-            continue
+        if isinstance(a, Lifted) or asked and isinstance(named[i]._array, Shell):
+            continue  # without memory: who is asked knows what it holds
         v = math_bits.resolved(on_device_of(a, named[i]._array))
         if v.size and devices.of(a).shares_memory(v, a):
             if i != "value":  # it is read as a number
@@ -399,7 +400,7 @@ def execute_write(op: Op, named: dict) -> Tensor:
         before._edge = edge_of(t)
         if op.inputs[0] in op.saved_names():
             before = copy_for_rule(t)
-    if handlers.asked(named.values()) and not isinstance(a, Lifted):
+    if asked and not isinstance(a, Lifted):
         handlers.carried["write"](op, named)
     elif isinstance(a, Lifted):
         copy(a, forward(op, named))
