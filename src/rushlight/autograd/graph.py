@@ -17,10 +17,10 @@ Note [What an edge is]
 
 Note [Names of nodes]
     `x @ w` is one operator and one node, whatever the dimensions; PyTorch records `DotBackward0`, `MvBackward0`, or an
-    `UnsafeViewBackward0` before an `MmBackward0`. An operator that has a `look`, a function of a node, gives the name and
-    the ways to the inputs that PyTorch's nodes would have. It is asked when a user sees the node (`grad_fn`,
-    `next_functions`), so that recording costs nothing: the node gets a class of that name then. A way is the number of an
-    edge, or (name, *ways) for a node in between, which can be looked at but is not run by itself.
+    `UnsafeViewBackward0` before an `MmBackward0`. An operator that has `pytorch_nodes`, a function of a node, gives the name and
+    the paths to the inputs that PyTorch's nodes would have. It is asked when a user sees the node (`grad_fn`,
+    `next_functions`), so that recording costs nothing: the node gets a class of that name then. A path is the number of an
+    edge, or (name, *paths) for a node in between, which can be looked at but is not run by itself.
 """
 
 from __future__ import annotations
@@ -192,8 +192,10 @@ class Node:
     _joins = False  # whether it stands for several nodes, one for each output
     _shown: Sequence[int] | None = None  # the edges that users see, in PyTorch's order; None: all
     _transposed: tuple[int, ...] = ()  # of these, those that are seen through a `TBackward0`
-    _ways: tuple | None = None  # what `next_functions` has, see Note [Names of nodes]
-    _look: Callable | None = None  # what gives a node its name and ways when a user sees it
+    _paths: tuple | None = None  # what `next_functions` has, see Note [Names of nodes]
+    _pytorch_nodes: Callable | None = (
+        None  # what gives a node its name and paths when a user sees it
+    )
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
         raise NotImplementedError(f"{self.name()} has no backward")
@@ -206,10 +208,10 @@ class Node:
         found = shown_gradients(self, found)
         return found[0] if len(found) == 1 else found
 
-    def _seen(self) -> Node:
+    def _as_pytorch(self) -> Node:
         """The node, which looks as PyTorch's from now on."""
-        if type(self)._look is not None:
-            dress(self)
+        if type(self)._pytorch_nodes is not None:
+            set_pytorch_class(self)
         return self
 
     def name(self) -> str:
@@ -224,12 +226,12 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input that can have a gradient: the node it goes to (None where none goes), and which output."""
-        ways = self._ways
-        if ways is None:
-            ways = range(len(self._edges)) if self._shown is None else self._shown
-        if self._transposed and self._ways is None:
-            ways = [("TBackward0", i) if i in self._transposed else i for i in ways]
-        return tuple(next_function(self, way) for way in ways)
+        paths = self._paths
+        if paths is None:
+            paths = range(len(self._edges)) if self._shown is None else self._shown
+        if self._transposed and self._paths is None:
+            paths = [("TBackward0", i) if i in self._transposed else i for i in paths]
+        return tuple(next_function(self, path) for path in paths)
 
     @property
     def _input_metadata(self) -> tuple:
@@ -316,10 +318,10 @@ def all_gradients_of(node: Node, shown: Sequence, gradients: Sequence) -> Sequen
     return found
 
 
-# -- how nodes look ---------------------------------------------------------------------------------
+# -- what users see of nodes --------------------------------------------------------------------------
 
 
-class Between(Node):
+class DisplayNode(Node):
     """A node that PyTorch has between others, and whose part another one does here: it takes no hooks."""
 
     __slots__ = ()
@@ -339,7 +341,7 @@ class Between(Node):
     register_prehook = register_hook
 
 
-class TBackward0(Between):
+class TBackward0(DisplayNode):
     """The node before the weight of a `linear`, whose gradient rule transposes by itself."""
 
     __slots__ = ()
@@ -349,68 +351,74 @@ class TBackward0(Between):
 
 
 @lru_cache(None)
-def between(name: str) -> type:
+def display_class(name: str) -> type:
     if name == "TBackward0":
         return TBackward0
-    return type(name, (Between,), {"__slots__": (), "__module__": "torch.autograd"})
+    return type(name, (DisplayNode,), {"__slots__": (), "__module__": "torch.autograd"})
 
 
-_made: weakref.WeakKeyDictionary[Node, dict[Any, Between]] = weakref.WeakKeyDictionary()
+_display_nodes: weakref.WeakKeyDictionary[Node, dict[Any, DisplayNode]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
-def behind(node: Node, way: Any) -> Any:
-    """The edge that a way of a node begins with: to a node in between, the same one each time, or one of its own."""
-    if way.__class__ is int:
-        return node._edges[way]
-    known = _made.setdefault(node, {})
-    made = known.get(way)
+def start_of(node: Node, path: Any) -> Any:
+    """The edge that a path of a node begins with: to a node in between, the same one each time, or one of its own."""
+    if path.__class__ is int:
+        return node._edges[path]
+    known = _display_nodes.setdefault(node, {})
+    made = known.get(path)
     if made is None:
-        made = known[way] = new(between(way[0]))
-        made._edges = tuple(behind(node, w) for w in way[1:])
+        made = known[path] = new(display_class(path[0]))
+        made._edges = tuple(start_of(node, w) for w in path[1:])
         made.saved = made.unbroadcast_to = made.hooks = None
     return made
 
 
-def leads(node: Node, way: Any) -> bool:
-    """Whether a way leads to where a gradient goes."""
-    if way.__class__ is int:
-        return node._edges[way] is not None
-    return any(leads(node, w) for w in way[1:])
+def has_gradient(node: Node, path: Any) -> bool:
+    """Whether a path leads to where a gradient goes."""
+    if path.__class__ is int:
+        return node._edges[path] is not None
+    return any(has_gradient(node, w) for w in path[1:])
 
 
-def next_function(node: Node, way: Any) -> tuple[Any, int]:
-    """What `next_functions` has for a way."""
-    if not leads(node, way):
+def next_function(node: Node, path: Any) -> tuple[Any, int]:
+    """What `next_functions` has for a path."""
+    if not has_gradient(node, path):
         return None, 0
-    found, nr = node_and_output(behind(node, way))
-    return found._seen(), nr
+    found, nr = node_and_output(start_of(node, path))
+    return found._as_pytorch(), nr
 
 
-def edges_of(way: Any) -> list[int]:
-    """The numbers of the edges that a way leads to."""
-    return [way] if way.__class__ is int else [i for w in way[1:] for i in edges_of(w)]
+def edges_of(path: Any) -> list[int]:
+    """The numbers of the edges that a path leads to."""
+    return [path] if path.__class__ is int else [i for w in path[1:] for i in edges_of(w)]
 
 
 @lru_cache(None)
-def dressed(cls: type, name: str, ways: tuple | None) -> type:
-    """A node class of another name, and with other ways to its inputs."""
-    found: dict[str, Any] = {"__slots__": (), "__module__": "torch.autograd", "_look": None}
-    if ways is not None:
-        found["_ways"] = ways
-        found["_shown"] = tuple(dict.fromkeys(i for way in ways for i in edges_of(way)))
-        turned = [w[1] for w in ways if w.__class__ is tuple and w[0] == "TBackward0"]
+def pytorch_class(cls: type, name: str, paths: tuple | None) -> type:
+    """A node class of another name, and with other paths to its inputs."""
+    found: dict[str, Any] = {
+        "__slots__": (),
+        "__module__": "torch.autograd",
+        "_pytorch_nodes": None,
+    }
+    if paths is not None:
+        found["_paths"] = paths
+        found["_shown"] = tuple(dict.fromkeys(i for path in paths for i in edges_of(path)))
+        turned = [w[1] for w in paths if w.__class__ is tuple and w[0] == "TBackward0"]
         found["_transposed"] = tuple(turned)
     return type(name, (cls,), found)
 
 
-def dress(node: Node) -> None:
+def set_pytorch_class(node: Node) -> None:
     """Give a node the look of PyTorch's."""
-    found = type(node)._look(node)  # type: ignore[misc]  # it has one
+    found = type(node)._pytorch_nodes(node)  # type: ignore[misc]  # it has one
     if found is not None:
-        node.__class__ = dressed(type(node), *found)  # type: ignore[assignment]  # of the same slots
+        node.__class__ = pytorch_class(type(node), *found)  # type: ignore[assignment]  # of the same slots
 
 
-def given(node: Any) -> dict[str, Any]:
+def arguments_of(node: Any) -> dict[str, Any]:
     """What a node knows of a call besides tensors: static arguments, shapes of inputs."""
     layout = getattr(node, "saved_layout", None)
     if layout is None:
@@ -420,7 +428,7 @@ def given(node: Any) -> dict[str, Any]:
 
 def dims_of(node: Any, name: str) -> int | None:
     """How many dimensions an input had; None where the node knows no longer."""
-    shape = given(node).get(f"{name}_shape")
+    shape = arguments_of(node).get(f"{name}_shape")
     if shape is not None:
         return len(shape)
     if node.saved.__class__ is dict and hasattr(node.saved.get(name), "unpack_hook"):

@@ -214,7 +214,7 @@ class Tensor:
         e = edge_of(self)
         if e is None or not e._edges:
             return None
-        return e.node._seen() if e.__class__ is Output else e._seen()
+        return e.node._as_pytorch() if e.__class__ is Output else e._as_pytorch()
 
     @property
     def output_nr(self) -> int:

@@ -155,8 +155,8 @@ def attributes_of_nodes(op: Op, name: str) -> dict[str, Any]:
     """The attributes of an operator's node classes of one name."""
     names = op.saved_names()
     found = {"__slots__": (), "op": op, "__module__": "torch.autograd", **op.shown_edges(name)}
-    if op.look is not None:
-        found["_look"] = staticmethod(op.look)
+    if op.pytorch_nodes is not None:
+        found["_pytorch_nodes"] = staticmethod(op.pytorch_nodes)
     # properties, not __getattr__: a class that has one makes every attribute of a node slow to read
     for n in names:
         public = "self" if n == "input" else n

@@ -203,7 +203,7 @@ class Op:
     """One operator: its forward, its gradient rules, and what is known about both."""
 
     shown: tuple[str, ...] | None  # inputs as `next_functions` has them; "weight.T": transposed
-    look: Callable | None = None  # see Note [Names of nodes] in autograd/graph.py
+    pytorch_nodes: Callable | None = None  # see Note [Names of nodes] in autograd/graph.py
     never: frozenset[str] = frozenset()  # inputs of `rule_all` that never have a gradient
 
     def __init__(

@@ -324,7 +324,7 @@ def kron_gradients(g, input, other, needs):
 
 
 kron_of_matrices.grad_all(kron_gradients)
-kron_of_matrices.op.look = lambda node: (
+kron_of_matrices.op.pytorch_nodes = lambda node: (
     "UnsafeViewBackward0",
     (("MulBackward0", ("UnsafeViewBackward0", 0), ("UnsafeViewBackward0", 1)),),
 )

@@ -101,8 +101,8 @@ ADDMM, T, SQUEEZE, UNSQUEEZE = (
 )
 
 
-def product_looks(n: int, m: int, first: Any, second: Any) -> tuple[str, tuple | None] | None:
-    """The nodes of PyTorch's product of tensors of n and m dimensions, to which the ways `first` and `second` lead; None
+def product_nodes(n: int, m: int, first: Any, second: Any) -> tuple[str, tuple | None] | None:
+    """The nodes of PyTorch's product of tensors of n and m dimensions, to which the paths `first` and `second` lead; None
     for that of two matrices."""
     if n == m == 1:
         return "DotBackward0", (first, second)
@@ -120,16 +120,16 @@ def product_looks(n: int, m: int, first: Any, second: Any) -> tuple[str, tuple |
     if n == 2:
         product = (UNSAFE, (MM, turned, (T, first)))
         return "CloneBackward0", (("TransposeBackward0", product),)
-    each = [(VIEW, ("ExpandBackward0", way)) for way in (first, second)]
+    each = [(VIEW, ("ExpandBackward0", path)) for path in (first, second)]
     return UNSAFE, (("BmmBackward0", *each),)
 
 
-def look_of_matmul(node: Any) -> tuple[str, tuple | None] | None:
+def nodes_of_matmul(node: Any) -> tuple[str, tuple | None] | None:
     n, m = dims_of(node, "input"), dims_of(node, "other")
-    return None if n is None or m is None else product_looks(n, m, 0, 1)
+    return None if n is None or m is None else product_nodes(n, m, 0, 1)
 
 
-matmul.op.look = look_of_matmul
+matmul.op.pytorch_nodes = nodes_of_matmul
 matmul.alias("linalg.matmul")
 
 
@@ -222,17 +222,17 @@ def linear_bias(g, bias_shape):
 linear.grad(input=linear_input, weight=linear_weight, bias=linear_bias)
 
 
-def look_of_linear(node: Any) -> tuple[str, tuple | None] | None:
+def nodes_of_linear(node: Any) -> tuple[str, tuple | None] | None:
     """PyTorch's nodes; without the gradient of a bias those without one."""
     n, m, weight = dims_of(node, "input"), dims_of(node, "weight"), (T, 1)
     if n is None or m is None:
         return None
     if node._edges[2] is None:
-        return product_looks(n, m, 0, weight)
+        return product_nodes(n, m, 0, weight)
     return None if n == 2 else (VIEW, ((ADDMM, 2, (VIEW, 0), weight),))
 
 
-linear.op.look = look_of_linear
+linear.op.pytorch_nodes = nodes_of_linear
 
 
 @op(inplace=True)
@@ -374,7 +374,7 @@ all_products.grad(
         g.conj_physical(), input.conj_physical().unsqueeze(-1)
     ).squeeze(-1),
 )
-all_products.op.look = lambda node: ("MulBackward0", ((VIEW, 0), 1))
+all_products.op.pytorch_nodes = lambda node: ("MulBackward0", ((VIEW, 0), 1))
 
 
 @op(where="internal", node="AddrBackward0", out=False)

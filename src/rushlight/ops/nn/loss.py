@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
-from rushlight.autograd.graph import dims_of, given
+from rushlight.autograd.graph import arguments_of, dims_of
 from rushlight.core import settings
 from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.dtypes import int64, uint8
@@ -144,26 +144,26 @@ def cross_entropy_loss_gradient(
 cross_entropy_loss.grad(input=cross_entropy_loss_rule, kernel=cross_entropy_loss_gradient)
 
 
-def look_of_cross_entropy(node: Any) -> tuple[str, tuple] | None:
+def nodes_of_cross_entropy(node: Any) -> tuple[str, tuple] | None:
     """PyTorch's nodes: a logarithm of a softmax, a likelihood of it, and with smoothing the sum of two."""
     likelihoods, n = ("LogSoftmaxBackward0", 0), dims_of(node, "input")
-    smoothing = given(node).get("label_smoothing")
+    smoothing = arguments_of(node).get("label_smoothing")
     if n is None or smoothing is None:
         return None
     if n != 2:
         name = "NllLoss2DBackward0"
-        ways = (likelihoods,) if n == 4 else ((VIEW, likelihoods),)
+        paths = (likelihoods,) if n == 4 else ((VIEW, likelihoods),)
     else:
-        name, ways = "NllLossBackward0", (likelihoods,)
+        name, paths = "NllLossBackward0", (likelihoods,)
     if not smoothing:
-        return name, ways
+        return name, paths
     of_all = ("NegBackward0", ("SumBackward1", likelihoods))
     summed = ("DivBackward0", ("SumBackward0", ("MaskedFillBackward0", of_all)))
-    return "AddBackward0", (("MulBackward1", (name, *ways)), ("MulBackward1", summed))
+    return "AddBackward0", (("MulBackward1", (name, *paths)), ("MulBackward1", summed))
 
 
 VIEW = "ViewBackward0"
-cross_entropy_loss.op.look = look_of_cross_entropy
+cross_entropy_loss.op.pytorch_nodes = nodes_of_cross_entropy
 
 
 def in_one(input: Any, target: Any, weight: Any) -> bool:

@@ -208,8 +208,11 @@ def last_node(name: str, n: int) -> str:
 
 
 def of_lines(op: Any, name: str) -> None:
-    """Let the node of pooling of lines look as PyTorch's: that of images, squeezed."""
-    op.look = lambda node: ("SqueezeBackward1", ((f"{name}Backward0", ("UnsqueezeBackward0", 0)),))
+    """Give the node of pooling of lines the names of PyTorch's: that of images, squeezed."""
+    op.pytorch_nodes = lambda node: (
+        "SqueezeBackward1",
+        ((f"{name}Backward0", ("UnsqueezeBackward0", 0)),),
+    )
 
 
 def declare_max_pool(n: int) -> tuple:
