@@ -412,31 +412,10 @@ def pytorch_class(cls: type, name: str, paths: tuple | None) -> type:
 
 
 def set_pytorch_class(node: Node) -> None:
-    """Give a node the look of PyTorch's."""
+    """Give a node the class that shows PyTorch's name and paths."""
     found = type(node)._pytorch_nodes(node)  # type: ignore[misc]  # it has one
     if found is not None:
         node.__class__ = pytorch_class(type(node), *found)  # type: ignore[assignment]  # of the same slots
-
-
-def arguments_of(node: Any) -> dict[str, Any]:
-    """What a node knows of a call besides tensors: static arguments, shapes of inputs."""
-    layout = getattr(node, "saved_layout", None)
-    if layout is None:
-        return node.statics[0]  # type: ignore[no-any-return]  # of a general node
-    return dict(zip(layout[1], node.statics or (), strict=False))
-
-
-def dims_of(node: Any, name: str) -> int | None:
-    """How many dimensions an input had; None where the node knows no longer."""
-    shape = arguments_of(node).get(f"{name}_shape")
-    if shape is not None:
-        return len(shape)
-    if node.saved.__class__ is dict and hasattr(node.saved.get(name), "unpack_hook"):
-        return None  # a look must not call a program's hooks
-    try:
-        return getattr(node, f"_saved_{'self' if name == 'input' else name}").ndim  # type: ignore[no-any-return]
-    except (AttributeError, RuntimeError):
-        return None
 
 
 def count(roots: list, behind: dict[Any, tuple] | None = None) -> dict[Any, int]:

@@ -127,3 +127,24 @@ def refuse_inference(version: Any) -> None:
             "in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and "
             "use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
         )
+
+
+def arguments_of(node: Any) -> dict[str, Any]:
+    """What a node knows of a call besides tensors: static arguments, shapes of inputs."""
+    layout = getattr(node, "saved_layout", None)
+    if layout is None:
+        return node.statics[0]  # type: ignore[no-any-return]  # of a general node
+    return dict(zip(layout[1], node.statics or (), strict=False))
+
+
+def dims_of(node: Any, name: str) -> int | None:
+    """How many dimensions an input had; None where the node knows no longer."""
+    shape = arguments_of(node).get(f"{name}_shape")
+    if shape is not None:
+        return len(shape)
+    if node.saved.__class__ is dict and hasattr(node.saved.get(name), "unpack_hook"):
+        return None  # showing a node must not call a program's hooks
+    try:
+        return getattr(node, f"_saved_{'self' if name == 'input' else name}").ndim  # type: ignore[no-any-return]
+    except (AttributeError, RuntimeError):
+        return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.autograd.graph import dims_of
 from rushlight.dispatch.registry import Array, composite, no_gradients, op
+from rushlight.dispatch.saved import dims_of
 from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matrix_results import to_shape
 

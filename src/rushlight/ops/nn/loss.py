@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from rushlight._backends import llvm
-from rushlight.autograd.graph import arguments_of, dims_of
 from rushlight.core import settings
 from rushlight.core.dtype_sets import FLOATING, I64
 from rushlight.core.dtypes import int64, uint8
 from rushlight.dispatch.handlers import only_recorded
 from rushlight.dispatch.registry import Array, composite, op
+from rushlight.dispatch.saved import arguments_of, dims_of
 from rushlight.ops.linalg.matmul import linear
 from rushlight.ops.nn.softmax import log_softmax_of
 
