@@ -1540,3 +1540,14 @@ def test_a_full_graph_may_assert_what_tensors_hold():
         assert f(torch.ones(2)).tolist() == [3.0, 3.0]
         with pytest.raises(AssertionError, match=r"not positive: torch.Size\(\[2\]\)"):
             f(-torch.ones(2))
+
+
+def test_the_greatest_of_several_flags_iterates_none_of_them():
+    class Part(enum.IntFlag):
+        FIRST = 1
+        SECOND = 2
+
+    both = Part.FIRST | Part.SECOND
+    f = torch.compile(lambda x, n: x * max(n, both) + min(n, both), fullgraph=True)
+    for n in (1, 2, 5):
+        assert f(torch.ones(2), n).tolist() == [max(n, 3.0) + min(n, 3.0)] * 2

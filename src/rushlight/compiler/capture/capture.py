@@ -521,7 +521,7 @@ class Capture(Changes):
             return self.computed(f, args, kwargs)
         if f is bool and args:
             return self.truth(args[0])
-        if f in ITERATES:
+        if f in ITERATES and not (f in (max, min) and len(args) > 1):
             args = tuple([self.iterator(v) if self.iterable(v) else v for v in args])
         for v in (*args, *kwargs.values()):
             if isinstance(v, Tensor) and f not in (
