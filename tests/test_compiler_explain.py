@@ -72,6 +72,27 @@ def test_chains_of_compiled_functions(capsys):
     assert "fused.fused()" in capsys.readouterr().out
 
 
+def test_kernels_that_a_compiled_step_calls_as_one_list(capsys):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 64))
+    optimizer = torch.optim.Adam(model.parameters())
+    x = torch.randn(64, 64)
+
+    @torch.compile
+    def step():
+        optimizer.zero_grad()
+        loss = (model(x) - x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step()
+    before = step().item()
+    torch.compiler.explain(step, show="")
+    shown = capsys.readouterr().out
+    assert "gemm.product(" in shown and "update.update(" in shown
+    assert step().item() < before  # the steps of the explanation were taken
+
+
 def test_nothing_ran(capsys):
     torch.compiler.explain(lambda: None)
     assert capsys.readouterr().out.startswith("no kernel ran")

@@ -177,14 +177,12 @@ edge_of:inline:
 read:inline:
 takes:inline:""",
     "call_list": """
-ARRAY:constant:2
 ARRAYS:constant:1
 CALL:constant:5
 CALLS:constant:4
 MOVE:constant:3
 MOVED:constant:3
 MOVES:constant:2
-NOTHING:constant:0
 carry_out:entry:self=Ptr[i64],objects=Ptr[i64],count=i64
 clear:inline:""",
     "call_nodes": """

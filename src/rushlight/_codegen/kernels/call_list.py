@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from rushlight._codegen.kernel import builtin, entry
 from rushlight._codegen.kernels.header import matches
 from rushlight._codegen.language import *
-from rushlight._codegen.native_entry import new_reference
+from rushlight._codegen.native_entry import ARRAY, NOTHING, USED, YES, new_reference, table_of
 from rushlight._codegen.python_api import Object, Py_DecRef, PyObject_Vectorcall
 from rushlight._codegen.runtime.abi import DATA
 from rushlight._codegen.types import Header, Ptr, b1, i64, u8
@@ -22,7 +20,6 @@ BUSY, ARRAYS, MOVES, MOVED, CALLS, CALLED, CHECKS = range(7)
 # A call: a builtin function; where its arguments stand; how many; where zeros stand that it leaves, and how many words.
 # Without a function: bytes that become zero; the array that they are of; how many.
 MOVE, CALL = 3, 5
-NOTHING, YES, ARRAY = range(3)  # what the entry is bound to
 
 
 @inline
@@ -38,12 +35,12 @@ def clear(first, n):
 
 @entry
 def carry_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
-    """`carry_out(table, *arrays)`: True; None where an array is another one or the arena is in use, and where a kernel
-    says that something is wrong with what it is given."""
+    """`carry_out(table, *arrays)`: True; None where an array is another one or the arena is in use, where a kernel says
+    that something is wrong with what it is given, and while native entries are not in use."""
     bound = bits(self[DATA], Ptr[i64])
     table = bits(bits(objects[0], Ptr[i64])[DATA], Ptr[i64])
     busy = bits(table[BUSY], Ptr[i64])
-    fits = (busy[0] == 0) & (count == table[ARRAYS] + 1)
+    fits = (bound[USED] != 0) & (busy[0] == 0) & (count == table[ARRAYS] + 1)
     check = i64(CHECKS)
     if fits:
         for k in range(table[ARRAYS]):
@@ -89,5 +86,4 @@ def carry_out(self: Ptr[i64], objects: Ptr[Object], count: i64):
 @cache
 def runner() -> Any:
     """The builtin function `carry_out`."""
-    bound = np.array([id(None), id(True), id(np.ndarray)], np.int64)
-    return builtin("carry_out", carry_out.address(), bound)
+    return builtin("carry_out", carry_out.address(), table_of(None))
