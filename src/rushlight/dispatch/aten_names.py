@@ -271,12 +271,18 @@ def basic_index(values: dict) -> str:
     return last_step(**values).removesuffix("Backward0").lower()
 
 
+FAKE_QUANTIZED = {
+    "tensor": "fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask",
+    "parameters": "fake_quantize_per_tensor_affine _fake_quantize_per_tensor_affine_cachemask_tensor_qparams",
+    "channel": "fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask",
+}
 BY_VALUES = {
     "_recurrent_layer": recurrent,
     "_sparse.compress": lambda values: "to_" + str(values["layout"]).removeprefix("torch."),
     "aten.basic_index": basic_index,
     "internal.add_at_indices": pool_backward,
     "internal.adjoint_times": product_of_gradient,
+    "internal.fake_quantize": lambda values: FAKE_QUANTIZED[values["how"]],
     "internal.times_adjoint": product_of_gradient,
     "matmul": matmul,
     "nn.functional._slope": lambda values: values["of"].removesuffix("_tanh") + "_backward",
