@@ -123,7 +123,7 @@ class FunctionNode(Node, FunctionCtx):
 
     _input_metadata = property(lambda self: tuple(self._outputs))
 
-    _n_outputs = property(lambda self: len(self._outputs))  # type: ignore[assignment]
+    _n_outputs = property(lambda self: len(self._outputs))  # type: ignore[assignment]  # a number of the class in `Node`, here of the call
 
     def name(self) -> str:
         return type(self).__name__

@@ -248,7 +248,7 @@ class GeneralNode(OpNode):
     __slots__ = ()
 
     @property
-    def _n_outputs(self) -> int:  # type: ignore[override]
+    def _n_outputs(self) -> int:  # type: ignore[override]  # a number of the class in `Node`, here of the call
         return len(self.outputs)
 
     def apply(self, g: Any, edges: tuple, keep: bool, record: bool) -> tuple:
