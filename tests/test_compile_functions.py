@@ -569,7 +569,29 @@ def raises_in_another(x):
     raises(x)
 
 
-@pytest.mark.parametrize("f", [raises, raises_in_a_handler, raises_in_another])
+def raises_behind_a_split(x):
+    it = walk(x)
+    next(it)
+    sys.getrefcount(ended)
+    raise ValueError(1)
+
+
+def raises_behind_a_call_that_is_not_split(x):
+    it = walk(torch.func.grad(lambda y: y.sum())(x))
+    next(it)
+    raises(x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        raises,
+        raises_in_a_handler,
+        raises_in_another,
+        raises_behind_a_split,
+        raises_behind_a_call_that_is_not_split,
+    ],
+)
 def test_what_a_function_that_raises_held_is_gone_with_the_exception(f):
     """Cycles of tracebacks kept it until Python collected them."""
     compiled, found = torch.compile(f), []

@@ -79,7 +79,10 @@ def go_on(frames: list[Frame], watch: Watch, r: Any, error: BaseException | None
             error = e
         watch.left(frame)
     if error is not None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # whose traceback holds this frame: waiting generators end where it is let go
     return r
 
 
@@ -187,6 +190,7 @@ def taken(c: Capture, expression: str, v: Any) -> Any:
 def split(before: Compiled, c: Capture, s: Split, alike: list, sizes: Any) -> Callable[[], Any]:
     """Keep a program of what came before the call at which a capture ended. Returns what goes on with that call."""
     made: list[Any] = []
+    s.__traceback__ = None  # it holds the frames of the capture, which hold what goes on with `s`
     thread.grad, here = c.state[0], modes()
 
     def make() -> Program:
