@@ -611,3 +611,25 @@ def test_what_a_function_that_raises_held_is_gone_with_the_exception(f):
     finally:
         gc.enable()
     assert found[1:] == found[:1] * 2 and found[0][-1]
+
+
+def scaled(x, *, by=0.5):
+    return x * by
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_default_of_a_keyword_is_read_in_each_call(split):
+    def f(x, k):
+        if split:
+            sys.getrefcount(x)
+        y = scaled(x, by=2.0) + scaled(x)
+        scaled.__kwdefaults__["by"] = k if k > 2 else float(x.sum())
+        return y
+
+    found = []
+    for g in (f, torch.compile(f)):
+        scaled.__kwdefaults__["by"] = 0.5
+        found.append([g(torch.ones(2) * k, k).tolist() for k in (1, 2, 3, 4, 3)])
+        found[-1].append(scaled.__kwdefaults__["by"])
+    scaled.__kwdefaults__["by"] = 0.5
+    assert found[0] == found[1]

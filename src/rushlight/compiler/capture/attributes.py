@@ -9,6 +9,7 @@ from typing import Any
 
 import rushlight
 from rushlight.autograd.state import active
+from rushlight.compiler.capture.bytecode import module_of
 from rushlight.compiler.capture.guards import IMMUTABLE, changes, constant
 from rushlight.compiler.capture.reads import CONTAINERS, Reads
 from rushlight.core.tensor import Tensor
@@ -77,6 +78,21 @@ class Attributes(Reads):
         if not hasattr(o, name):
             self.guards.add(f"not hasattr({place}, {name!r})")
         return self.held(f"{place}.{name}", getattr(o, name))
+
+    def take_function(self, f: types.FunctionType) -> None:
+        """A function that is interpreted must keep its code and defaults; the defaults are objects from outside."""
+        if id(f) not in self.inside and not module_of(f).startswith("rushlight."):
+            name = self.guards.name(f)
+            self.guards.identical(f"{name}.__code__", f.__code__)
+            for part in ("__defaults__", "__kwdefaults__"):
+                if getattr(f, part) is not None:
+                    self.guards.identical(f"{name}.{part}", getattr(f, part))
+            if f.__kwdefaults__:  # a dictionary, which may be written to
+                self.found(f.__kwdefaults__, f"{name}.__kwdefaults__")
+                self.guard_contents(f.__kwdefaults__)
+        for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+            if not self.known(v):
+                self.found(v)
 
     def attribute_of_tensor(self, t: Tensor, name: str) -> Any:
         if not self.recorder.knows(t):

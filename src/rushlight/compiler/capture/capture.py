@@ -256,18 +256,6 @@ class Capture(Changes):
         by_identity = type(v).__hash__ is object.__hash__ and type(v).__eq__ is object.__eq__
         return constant(v) or by_identity and id(v) in self.outside
 
-    def take_function(self, f: types.FunctionType) -> None:
-        """A function that is interpreted must keep its code and defaults; the defaults are objects from outside."""
-        if id(f) not in self.inside and not module_of(f).startswith("rushlight."):
-            name = self.guards.name(f)
-            self.guards.identical(f"{name}.__code__", f.__code__)
-            for part in ("__defaults__", "__kwdefaults__"):
-                if getattr(f, part) is not None:
-                    self.guards.identical(f"{name}.{part}", getattr(f, part))
-        for v in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
-            if not self.known(v):
-                self.found(v)
-
     def operator(self, f: Any, args: tuple, kwargs: dict, frame: Frame | None = None) -> Any:
         """A call of a function of tensors: the recorder sees what it does."""
         if f.__name__ in NUMBERS and self.recorder.knows(args[0]):
