@@ -633,3 +633,34 @@ def test_a_default_of_a_keyword_is_read_in_each_call(split):
         found[-1].append(scaled.__kwdefaults__["by"])
     scaled.__kwdefaults__["by"] = 0.5
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        torch.Tensor._is_view,
+        torch.Tensor.storage_offset,
+        torch.Tensor.is_contiguous,
+        lambda x: x._base is None,
+        lambda x: x.untyped_storage().nbytes(),
+        lambda x: x._version,
+    ],
+)
+def test_what_a_function_reads_of_memory_is_read_in_each_call(read):
+    base = torch.ones(3, 4)
+    written = torch.ones(2, 4).add_(1)
+    given = [
+        torch.ones(2, 4),
+        base[1:],
+        base[:2],
+        written,
+        torch.ones(8).as_strided((2, 4), (4, 1)),
+    ]
+
+    def decides(x):
+        return x + 1 if read(x) else x * 2
+
+    for f in (lambda x: (read(x), x + 1)[0], decides):
+        compiled = torch.compile(f)
+        for x in given + given:
+            assert str(compiled(x)) == str(f(x))

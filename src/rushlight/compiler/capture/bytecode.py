@@ -122,6 +122,7 @@ def is_operator(f: FunctionType) -> bool:
         hasattr(f, "op")
         or f is CustomOpDef.__call__
         or module.startswith(LEAVES)
-        and module != "rushlight.core.settings"  # they read modes
+        and module
+        not in ("rushlight.core.settings", "rushlight.core.storage")  # they read modes, and memory
         and not module.startswith(("rushlight.nn.functional.", "rushlight.autograd.functional"))
     )

@@ -75,7 +75,7 @@ STRUCTURAL = (
 NUMBERS = frozenset("item __int__ __float__".split())
 DECIDING = frozenset("is_nonzero equal allclose __bool__ __index__".split())
 DATA = frozenset(
-    "tolist numpy __array__ __repr__ __str__ __format__ data_ptr "
+    "tolist numpy __array__ __repr__ __str__ __format__ data_ptr storage_offset _is_view "
     "__complex__ storage untyped_storage retain_grad "
     "__deepcopy__ __reduce_ex__ __hash__ share_memory_ map_ apply_ set_".split()
 )
