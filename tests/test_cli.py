@@ -104,7 +104,7 @@ def test_warm_for_a_script(tmp_path):
 
 
 def test_each_step_of_warming_runs():
-    for name in ("losses", "optimizers", "arithmetic of int64"):
+    for name in (*warming.QUICK, "losses", "optimizers", "arithmetic of int64"):
         warming.STEPS[name](torch)
 
 

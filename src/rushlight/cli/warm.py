@@ -1,6 +1,7 @@
 """Compile the kernels of the package, or those that a program uses, once for this machine.
 
 examples:
+  rushlight warm --quick                       what most programs need, in a few seconds
   rushlight warm
   rushlight warm --json
   rushlight warm --for train.py --epochs 1     runs the program and keeps what it compiled
@@ -17,6 +18,7 @@ from rushlight.cli import MISUSED, fail, run, show
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object at the end")
+    parser.add_argument("--quick", action="store_true", help="only what most programs need")
     parser.add_argument(
         "--for", dest="program", metavar="PROGRAM ...", nargs=argparse.REMAINDER,
         help="a script, or -m and a module, and its arguments",
@@ -38,7 +40,7 @@ def main(options: argparse.Namespace) -> None:
             run.arguments(parser)
             run.main(parser.parse_args(options.program))
         else:
-            _all_kernels(quiet=options.json)
+            _kernels(options.quick, quiet=options.json)
     finally:
         kept = warming.entries_on_disk()
         if options.json:
@@ -47,16 +49,17 @@ def main(options: argparse.Namespace) -> None:
             print(f"{kept - before} kernels compiled, {kept} on disk", file=sys.stderr)
 
 
-def _all_kernels(quiet: bool) -> None:
+def _kernels(quick: bool, quiet: bool) -> None:
     """Compile them, with a progress bar where the extra is installed and somebody looks."""
     from rushlight.compiler import warming
 
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        for name in warming.warm():
+        for name in warming.warm(quick=quick):
             if not quiet:
                 print(name)
         return
-    for _ in tqdm(warming.warm(), total=len(warming.STEPS), unit="step", disable=quiet or None):
+    steps = warming.QUICK if quick else warming.STEPS
+    for _ in tqdm(warming.warm(quick=quick), total=len(steps), unit="step", disable=quiet or None):
         pass

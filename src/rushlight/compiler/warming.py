@@ -3,6 +3,8 @@
 A kernel is compiled for the dtypes and the kind of operands of a call, so what compiles the kernels of the package is
 calls: each step below makes those of one kind, forward and backward, as programs make them. Some processes share the
 steps. What they leave is on disk (`_codegen/cache.py`), for every later program of this user on this machine.
+
+The first steps are small trainings. They compile what most programs need, in a few seconds (`rushlight warm --quick`).
 """
 
 from __future__ import annotations
@@ -222,7 +224,81 @@ def optimizers(torch: Any) -> None:
             optimizer.step()
 
 
+def trained(torch: Any, layers: Any, model: Any, optimizer: Any, x: Any, y: Any) -> None:
+    """Two steps of a training of layers, which a model uses, and a look at how good it is."""
+    for _ in range(2):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        torch.nn.utils.clip_grad_norm_(layers.parameters(), 1.0)
+        optimizer.step()
+    layers.eval()
+    with torch.no_grad():
+        (model(x).argmax(-1) == y).float().mean().item()
+
+
+def of_rows(torch: Any) -> None:
+    nn = torch.nn
+    rows = torch.utils.data.TensorDataset(torch.randn(300, 64), torch.randint(0, 10, (300,)))
+    x, y = next(iter(torch.utils.data.DataLoader(rows, 256, shuffle=True)))
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Dropout(0.1), nn.Linear(256, 10))
+    trained(torch, model, model, torch.optim.Adam(model.parameters()), x, y)
+
+
+def of_images(torch: Any) -> None:
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Conv2d(64, 64, 3, stride=2, padding=1, bias=False), nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(), nn.Linear(64, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=1e-4)
+    x, y = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
+    trained(torch, model, model, optimizer, x, y)
+
+
+def of_words(torch: Any) -> None:
+    nn, f = torch.nn, torch.nn.functional
+    words = torch.randint(0, 500, (8, 65))
+    layers = nn.ModuleDict(
+        {
+            "embedding": nn.Embedding(500, 128), "norm": nn.LayerNorm(128), "qkv": nn.Linear(128, 384),
+            "up": nn.Linear(128, 256), "down": nn.Linear(256, 128), "head": nn.Linear(128, 500),
+        }
+    )  # fmt: skip
+
+    def model(words: Any) -> Any:
+        x = layers.embedding(words) + layers.embedding(torch.arange(words.shape[1]))
+        heads = layers.qkv(layers.norm(x)).split(128, 2)
+        q, k, v = (t.view(*t.shape[:2], 4, 32).transpose(1, 2) for t in heads)
+        weights = (q @ k.transpose(-2, -1) * 0.2).softmax(-1)
+        mixed = f.scaled_dot_product_attention(q, k, v, is_causal=True) + weights @ v
+        x = x + mixed.transpose(1, 2).reshape(x.shape)
+        x = x + layers.down(f.gelu(layers.up(layers.norm(x))))
+        return layers.head(x).flatten(0, 1)
+
+    optimizer = torch.optim.AdamW(layers.parameters())
+    trained(torch, layers, model, optimizer, words[:, :-1], words[:, 1:].flatten())
+
+
+def of_formulas(torch: Any) -> None:
+    x = torch.rand(400, 200, requires_grad=True)
+    y = ((x - 0.5) * 2 / 3 + 1).exp().log().tanh().sigmoid()
+    (((y - x) ** 2).mean() + torch.nn.functional.mse_loss(y, x * y)).backward()
+    with torch.no_grad():
+        torch.cat([x, y]).sum(0)
+        torch.stack([x, y]).mean(1)
+        torch.where(x > y, x, y).max()
+        x.t().contiguous()
+
+
+QUICK: dict[str, Callable[[Any], None]] = {
+    "a training on words": of_words,
+    "a training on images": of_images,
+    "a training on rows": of_rows,
+    "formulas": of_formulas,
+}
 STEPS: dict[str, Callable[[Any], None]] = {
+    **QUICK,
     "products of float32": lambda torch: products(torch, "float32"),
     "arithmetic of float32": lambda torch: binary(torch, "float32"),
     "activations": lambda torch: elementwise(torch, ACTIVATIONS, "float32"),
@@ -256,8 +332,8 @@ def entries_on_disk() -> int:
     return 0 if folder is None else sum(not name.startswith(".") for name in os.listdir(folder))
 
 
-def warm(processes: int | None = None) -> Iterator[str]:
-    """Run all steps in so many processes, as many as there are cores by default; the name of each that is over.
+def warm(processes: int | None = None, quick: bool = False) -> Iterator[str]:
+    """Run the steps in so many processes, as many as there are cores by default; the name of each that is over.
 
     RuntimeError with what a step printed when it fails.
     """
@@ -265,7 +341,7 @@ def warm(processes: int | None = None) -> Iterator[str]:
     command = [sys.executable, "-m", __name__]
     started = [
         subprocess.Popen(
-            [*command, str(k), str(count)],
+            [*command, str(k), str(count), str(int(quick))],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -286,17 +362,17 @@ def warm(processes: int | None = None) -> Iterator[str]:
             each.kill()
 
 
-def main(number: int, count: int) -> None:
-    """The steps that fall to one of `count` processes."""
+def main(number: int, count: int, quick: int) -> None:
+    """The steps that fall to one of `count` processes; with `quick`, of the first ones."""
     import warnings
 
     import rushlight as torch
 
     warnings.simplefilter("ignore")
-    for name in list(STEPS)[number::count]:
+    for name in list(QUICK if quick else STEPS)[number::count]:
         STEPS[name](torch)
         print(name, flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))
