@@ -664,3 +664,37 @@ def test_what_a_function_reads_of_memory_is_read_in_each_call(read):
         compiled = torch.compile(f)
         for x in given + given:
             assert str(compiled(x)) == str(f(x))
+
+
+def test_a_class_that_gets_a_property_refuses_the_attribute_that_a_program_sets():
+    class Base:
+        pass
+
+    class Kept(Base):
+        pass
+
+    o = Kept()
+
+    def f(x):
+        o.seen = 3
+        return x * 2
+
+    compiled = torch.compile(f)
+    for _ in range(2):
+        compiled(torch.ones(2))
+    Base.seen = property(lambda self: 1)
+    with pytest.raises(AttributeError):
+        compiled(torch.ones(2))
+
+
+def test_a_mask_of_no_dimensions_takes_no_tensor_of_another_dtype():
+    def f(x, v):
+        x[x < 1] = v
+
+    for g in (f, torch.compile(f)):
+        x = torch.zeros((), dtype=torch.float64)
+        with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+            g(x, torch.tensor(0.5))
+        g(x, 0.5)
+        g(torch.zeros(3, dtype=torch.float64), torch.tensor(0.5))
+        assert x.item() == 0.5

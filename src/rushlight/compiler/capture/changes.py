@@ -109,7 +109,8 @@ class Changes(Sizes):
                         self.call(None, found, (o, name, v), {})
                         return
                     self.stop(f"__setattr__ of {type(o).__name__}")
-                d = getattr(type(o), name, None)
+                in_python = type(o) is not types.FunctionType
+                d = self.in_class(type(o), name) if in_python else getattr(type(o), name, None)
                 if isinstance(d, property) and isinstance(d.fset, types.FunctionType):
                     self.call(None, d.fset, (o, v), {})
                     return

@@ -362,11 +362,7 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
         values = number_at_mask(a, values)
     if values.dtype is not a.dtype and values.dtype != a.dtype:
         check_values(values, shape_at(a, at.key) or ())
-        raise RuntimeError(
-            "Index put requires the source and destination dtypes match, got "
-            f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
-            f"{dtypes.OF[values.dtype].scalar_name} for the source."
-        )
+        raise other_dtype(a, values)
     try:
         if (
             a.__class__ is ndarray
@@ -420,6 +416,14 @@ def refuse_own_indices(at: At, a: Any, values: Any, accumulate: bool) -> None:
         if i.__class__ is ndarray and i.dtype is a.dtype:  # only these can be of one memory
             if accumulate or values.size != 1 or not fills_at(at):
                 results.refuse_overlap("index_put_", i, a)
+
+
+def other_dtype(a: Any, values: Any) -> RuntimeError:
+    return RuntimeError(
+        "Index put requires the source and destination dtypes match, got "
+        f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
+        f"{dtypes.OF[values.dtype].scalar_name} for the source."
+    )
 
 
 def number_at_mask(a: Any, values: Any) -> Any:

@@ -424,6 +424,8 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
             value = value.expand(view.shape)
         view.copy_(value)
     else:
+        if not self._array.ndim and value.dtype is not self.dtype:
+            raise advanced.other_dtype(self._array, value._array)
         value = without_leading_ones(value, None)
         advanced.index_put_(view, advanced.positions(view._array, found), value)
 
