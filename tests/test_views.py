@@ -111,6 +111,25 @@ def test_views_that_may_not_be_written():
     assert y.tolist() == [[1.0] * 3] * 2 and y._version == 0
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.copy_(2),
+        lambda x: x.copy_(torch.tensor(2.0)),
+        lambda x: x.fill_(torch.tensor(2.0)),
+        lambda x: x.add_(2),
+    ],
+)
+def test_expanded_memory_is_not_written_to(write):
+    x = torch.zeros(3, 1)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        write(x.expand(3, 4))
+    assert not x.any()
+    x.expand(3, 4).fill_(2)  # which PyTorch lets through
+    assert x.eq(2).all()
+    write(x.expand(3, 1))
+
+
 def test_write_through_a_view_leaves_no_cycle():
     gc.collect()
     gc.disable()

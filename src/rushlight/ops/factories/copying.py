@@ -440,6 +440,8 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node:
                 "fill_ only supports 0-dimension value tensor but got tensor with "
                 f"{value._array.ndim} dimensions."
             )
+        if 0 in self._array.strides:  # unlike a number, which PyTorch lets through
+            check_inplace(self, "fill_tensor_", False)
         return _copied_into(self, value, label, tensor_node, "value")
     if not isinstance(value, arguments.NUMBERS):
         raise TypeError(
@@ -528,8 +530,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
                         return self
                 except ValueError:  # shapes do not broadcast, which is said below
                     pass
-    if isinstance(src, arguments.NUMBERS):
-        return fill_(self, src)
+    src = _wrap(np.asarray(src)) if isinstance(src, arguments.NUMBERS) else src
     if not isinstance(src, Tensor):
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {results.kind(src)}"

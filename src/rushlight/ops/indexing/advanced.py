@@ -360,9 +360,7 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
         refuse_nothing(a.shape, at.key)
     if values.size == 1 and not accumulate and fills_at(at):
         values = number_at_mask(a, values)
-    if values.dtype is not a.dtype and values.dtype != a.dtype:
-        check_values(values, shape_at(a, at.key) or ())
-        raise other_dtype(a, values)
+    check_dtype(a, at, values)
     try:
         if (
             a.__class__ is ndarray
@@ -418,12 +416,15 @@ def refuse_own_indices(at: At, a: Any, values: Any, accumulate: bool) -> None:
                 results.refuse_overlap("index_put_", i, a)
 
 
-def other_dtype(a: Any, values: Any) -> RuntimeError:
-    return RuntimeError(
-        "Index put requires the source and destination dtypes match, got "
-        f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
-        f"{dtypes.OF[values.dtype].scalar_name} for the source."
-    )
+def check_dtype(a: Any, at: At, values: Any) -> None:
+    """RuntimeError unless `values` have the dtype of `a`."""
+    if values.dtype is not a.dtype and values.dtype != a.dtype:
+        check_values(values, shape_at(a, at.key) or ())
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
+            f"{dtypes.OF[values.dtype].scalar_name} for the source."
+        )
 
 
 def number_at_mask(a: Any, values: Any) -> Any:

@@ -356,12 +356,13 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if at is None:
         assign(area, v)
     elif a.__class__ is not Meta:
-        put_into(area, at, v)
+        put_into(area, at, v, given and not a.ndim)
     _bump(self)
 
 
-def put_into(area: Any, at: advanced.At, v: Any) -> None:
-    """Write an array, which broadcasts, or a number at the indices of a region."""
+def put_into(area: Any, at: advanced.At, v: Any, exact: bool = False) -> None:
+    """Write an array, which broadcasts, or a number at the indices of a region. `exact`: one number at a mask is not
+    converted."""
     advanced.refuse_bytes(at, v)
     if v.ndim:
         if v.shape[0] == 1:
@@ -370,6 +371,8 @@ def put_into(area: Any, at: advanced.At, v: Any) -> None:
         if devices.of(area).shares_memory(v, area):
             results.refuse_overlap("index_put_", v, area)
             v = v.copy()
+    if exact:
+        advanced.check_dtype(area, at, v)
     advanced.refuse_own_indices(at, area, v, False)
     advanced.put(area, at, v if v.__class__ is area.__class__ else on_device_of(area, v), False)
 
@@ -424,10 +427,10 @@ def recorded_write(self: Tensor, index: Any, value: Tensor, fills: bool = False)
             value = value.expand(view.shape)
         view.copy_(value)
     else:
-        if not self._array.ndim and value.dtype is not self.dtype:
-            raise advanced.other_dtype(self._array, value._array)
-        value = without_leading_ones(value, None)
-        advanced.index_put_(view, advanced.positions(view._array, found), value)
+        value, at = without_leading_ones(value, None), advanced.positions(view._array, found)
+        if not self._array.ndim:
+            advanced.check_dtype(view._array, at, value._array)
+        advanced.index_put_(view, at, value)
 
 
 def refuse_repeated(area: Any) -> None:
