@@ -530,7 +530,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
                         return self
                 except ValueError:  # shapes do not broadcast, which is said below
                     pass
-    src = _wrap(np.asarray(src)) if isinstance(src, arguments.NUMBERS) else src
+    src = _wrap(general.xp.asarray(src)) if isinstance(src, arguments.NUMBERS) else src
     if not isinstance(src, Tensor):
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {results.kind(src)}"
