@@ -642,6 +642,8 @@ def test_a_default_of_a_keyword_is_read_in_each_call(split):
         torch.Tensor.storage_offset,
         torch.Tensor.is_contiguous,
         lambda x: x._base is None,
+        lambda x: x[1:].storage_offset(),
+        lambda x: (x * 2)[1:].storage_offset() + (x * 2)._is_view() + (x * 2).t()._is_view(),
         lambda x: x.untyped_storage().nbytes(),
         lambda x: x._version,
     ],

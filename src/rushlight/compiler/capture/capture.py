@@ -75,10 +75,13 @@ STRUCTURAL = (
 NUMBERS = frozenset("item __int__ __float__".split())
 DECIDING = frozenset("is_nonzero equal allclose __bool__ __index__".split())
 DATA = frozenset(
-    "tolist numpy __array__ __repr__ __str__ __format__ data_ptr storage_offset _is_view "
+    "tolist numpy __array__ __repr__ __str__ __format__ data_ptr "
     "__complex__ storage untyped_storage retain_grad "
     "__deepcopy__ __reduce_ex__ __hash__ share_memory_ map_ apply_ set_".split()
 )
+PLACES = frozenset(
+    ["storage_offset", "_is_view"]
+)  # in memory from outside another one in each call
 DRAWN = frozenset(["bernoulli", "fill", "normal"])
 MAKERS = frozenset("tensor as_tensor asarray scalar_tensor".split())
 # These ask for integers; other functions of `math` for floats.
@@ -262,7 +265,8 @@ class Capture(Changes):
             return self.computed(f, args)
         if f.__name__ in DECIDING and all(map(self.recorder.knows, tensors_in(args))):
             return self.decided(f, args, kwargs, f"{f.__name__}() of a tensor")
-        if f.__name__ in DATA or f.__name__ in MAKERS and not tensors_alone(f, args):
+        placed = f.__name__ in PLACES and not self.is_made(args[0])
+        if placed or f.__name__ in DATA or f.__name__ in MAKERS and not tensors_alone(f, args):
             return self.as_written(frame, f"{f.__name__}() of a tensor", f, args, kwargs)
         if f.__name__ == "requires_grad_" and not self.recorder.new_leaf(args[0]):
             self.stop("requires_grad_() of a tensor from outside")

@@ -155,6 +155,11 @@ class Sizes(Decisions):
         v = self.recorder.value_of(t)
         return v is not None and v.tensor is t
 
+    def is_made(self, t: Tensor) -> bool:
+        """Whether a tensor is, or is a view of, one that the call has made."""
+        of = [v for v in (t, t._base) if v is not None]
+        return all(self.recorder.knows(v) and not self.is_outside(v) for v in of)
+
     def without_history(self, v: Any) -> Any:
         if not isinstance(v, Tensor) or self.is_outside(v) or id(v) in self.recorder.stepped:
             return v
