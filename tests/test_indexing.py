@@ -718,3 +718,19 @@ def test_writes_to_memory_that_several_elements_share_are_refused(index, value):
         x[index] = value
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
         torch.compile(lambda x: x.__setitem__(index, value))(x)
+
+
+@pytest.mark.parametrize("fill", [torch.Tensor.masked_fill, torch.Tensor.masked_fill_])
+def test_masked_fill_by_a_tensor_converts_its_number(fill):
+    mask = torch.tensor([True, False])
+    for dtype, value, expected in (
+        (torch.int64, torch.tensor(1.5), [1, 0]),
+        (torch.bool, torch.tensor(2.5), [True, False]),
+        (torch.float32, torch.tensor(2 + 0j), [2.0, 0.0]),
+    ):
+        assert fill(torch.zeros(2, dtype=dtype), mask, value).tolist() == expected
+    for dtype, value in ((torch.uint8, torch.tensor(300)), (torch.float32, torch.tensor(1 + 2j))):
+        x = torch.zeros(2, dtype=dtype)
+        with pytest.raises(RuntimeError, match="without overflow"):
+            fill(x, mask, value)
+        assert not x.any()

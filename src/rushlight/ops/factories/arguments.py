@@ -188,6 +188,15 @@ def converted(value: Any, d: np.dtype) -> np.ndarray:
     raise RuntimeError(f"value cannot be converted to type {name} without overflow: {value!r}")
 
 
+def one_number(values: Any, a: Any) -> Any:
+    """The only number of an array, without dimensions, in the dtype of `a`; RuntimeError where that cannot hold it."""
+    if values.dtype is a.dtype:
+        return values.reshape(())
+    if values.__class__ is not np.ndarray or a.__class__ is not np.ndarray:
+        return values.reshape(()).astype(a.dtype)
+    return converted(values.item(), a.dtype)
+
+
 def scalar(value: Any, d: np.dtype) -> np.ndarray:
     """`converted`, which is remembered; nobody writes to the array."""
     if value.__class__ is float and value == 0 and copysign(1, value) < 0:  # -0.0 equals 0.0

@@ -359,7 +359,7 @@ def put(a: np.ndarray, at: At, values: np.ndarray, accumulate: bool) -> None:
     if 0 in a.shape:
         refuse_nothing(a.shape, at.key)
     if values.size == 1 and not accumulate and fills_at(at):
-        values = number_at_mask(a, values)
+        values = arguments.one_number(values, a)
     check_dtype(a, at, values)
     try:
         if (
@@ -425,15 +425,6 @@ def check_dtype(a: Any, at: At, values: Any) -> None:
             f"{dtypes.OF[a.dtype].scalar_name} for the destination and "
             f"{dtypes.OF[values.dtype].scalar_name} for the source."
         )
-
-
-def number_at_mask(a: Any, values: Any) -> Any:
-    """One number without dimensions in the dtype of `a`; RuntimeError where that cannot hold it."""
-    if values.dtype is a.dtype:
-        return values.reshape(())
-    if values.__class__ is not ndarray or a.__class__ is not ndarray:
-        return values.reshape(()).astype(a.dtype)
-    return arguments.converted(values.item(), a.dtype)
 
 
 def check_values(values: ndarray, shape: tuple) -> None:

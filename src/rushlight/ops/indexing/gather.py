@@ -424,13 +424,7 @@ def fill_masked_tensor(xp, input: Array, mask: Array, value: Array):
             "masked_fill only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    if value.dtype != input.dtype and not dtypes.can_cast(
-        dtypes.OF[value.dtype], dtypes.OF[input.dtype]
-    ):
-        raise RuntimeError(
-            f"value cannot be converted to type {dtypes.OF[input.dtype].name} without overflow"
-        )
-    r = xp.where(mask, value.astype(input.dtype), input)
+    r = xp.where(mask, arguments.one_number(value, input), input)
     return xp.contiguous(r)
 
 
