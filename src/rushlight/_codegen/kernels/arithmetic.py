@@ -79,7 +79,7 @@ def frac(a):
 
 @inline
 def hypot(a, b):
-    """sqrt(a * a + b * b); of float32 in float64, else scaled by the larger one. Infinite where one is."""
+    """sqrt(a * a + b * b), scaled by the larger one, within two units in the last place. Infinite where one is."""
     x, y = abs(a), abs(b)
     big = select(x > y, x, y)
     small = select(x > y, y, x)
