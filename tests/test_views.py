@@ -128,6 +128,8 @@ def test_expanded_memory_is_not_written_to(write):
     x.expand(3, 4).fill_(2)  # which PyTorch lets through
     assert x.eq(2).all()
     write(x.expand(3, 1))
+    with pytest.raises(OverflowError):
+        x.copy_(1 << 70)
 
 
 def test_write_through_a_view_leaves_no_cycle():

@@ -18,7 +18,7 @@ from rushlight.autograd.state import active, thread
 from rushlight.autograd.views import View, edge_of, rebase
 from rushlight.core import dtypes, geometry, settings
 from rushlight.core.device import device as Device
-from rushlight.core.dtype_sets import COMPLEX
+from rushlight.core.dtype_sets import COMPLEX, I64
 from rushlight.core.tensor import Tensor, _wrap
 from rushlight.dispatch import general, handlers, overrides, results
 from rushlight.dispatch.inplace import check_inplace, copied_plainly, edge_before, unwritten, write
@@ -437,8 +437,7 @@ def _filled(self: Tensor, value: Any, label: str, number_node: Any, tensor_node:
     if isinstance(value, Tensor):
         if value._array.ndim:
             raise RuntimeError(
-                "fill_ only supports 0-dimension value tensor but got tensor with "
-                f"{value._array.ndim} dimensions."
+                f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions."
             )
         if 0 in self._array.strides:  # unlike a number, which PyTorch lets through
             check_inplace(self, "fill_tensor_", False)
@@ -530,7 +529,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
                         return self
                 except ValueError:  # shapes do not broadcast, which is said below
                     pass
-    src = _wrap(general.xp.asarray(src)) if isinstance(src, arguments.NUMBERS) else src
+    if isinstance(src, arguments.NUMBERS):
+        src = _wrap(general.xp.asarray(src, I64 if src.__class__ is int else None))
     if not isinstance(src, Tensor):
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {results.kind(src)}"
