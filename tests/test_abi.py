@@ -50,7 +50,8 @@ def test_assumptions_hold_here():
         ("ufuncs_hold", "UFUNC_DATA", abi.UFUNC_LOOPS),
         ("ufuncs_hold", "UFUNC_NTYPES", abi.UFUNC_COUNTS),
         ("ufuncs_hold", "UFUNC_TYPES", abi.UFUNC_DATA),
-        ("ufuncs_hold", "UFUNC_USERLOOPS", abi.UFUNC_DATA),
+        ("ufuncs_hold", "CALL_INFO", b"another"),
+        ("ufuncs_hold", "CALL_INFO_FLAGS", abi.CALL_INFO_FLAGS - 1),
         ("ufuncs_hold", "UFUNC_RESOLVER", abi.UFUNC_DATA),
         ("vectorcall_slot", "_VECTORCALL_OFFSET", abi.HEAD + 1),
         ("vectorcall_slot", "_HAVE_VECTORCALL", 0),
@@ -61,6 +62,22 @@ def test_assumptions_hold_here():
 def test_a_wrong_assumption_is_seen(monkeypatch, probe, name, value):
     monkeypatch.setattr(abi, name, value)
     assert not getattr(abi, probe).__wrapped__()
+
+
+@pytest.mark.skipif(not CPYTHON, reason="other objects")
+def test_array_methods_serve_the_dtypes_they_are_asked_for():
+    from rushlight.core.dtype_sets import BF16, F32, I32
+
+    assert abi.array_method(np.add, (BF16, BF16))[2] == [BF16.num] * 3
+    assert abi.array_method(np.less, (BF16, BF16))[2] == [BF16.num, BF16.num, 0]
+    assert abi.array_method(np.ldexp, (BF16, I32))[2] == [BF16.num, I32.num, BF16.num]
+    for ufunc, dtypes in [
+        (np.add, (BF16, F32)),
+        (np.invert, (BF16,)),
+        (np.add, (np.dtype("O"),) * 2),
+    ]:
+        with pytest.raises(TypeError):  # a conversion, no loop, a loop that needs the GIL
+            abi.array_method(ufunc, dtypes)
 
 
 @pytest.mark.parametrize(

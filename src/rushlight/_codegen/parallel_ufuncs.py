@@ -22,10 +22,12 @@ import numpy as np
 from rushlight._codegen import native
 from rushlight._codegen.runtime import abi
 from rushlight._codegen.types import Type, bf16, f16
-from rushlight.core.dtype_sets import BF16
+from rushlight.core import dtypes
+from rushlight.core.dtype_sets import BF16, I32
 
 SHARED = "?bBhHiIlLqQefdgFDG"  # dtypes whose loops need no Python; others keep NumPy's loop
 OTHERS = 256  # dtypes that do not come from NumPy have numbers from here on
+FOREIGN = tuple(each for each in dtypes.OF if each.num >= OTHERS)
 
 # dtype of both arrays -> the function, its type, and the type of the result
 Functions = dict[np.dtype, tuple[Any, Type, Type]]
@@ -148,13 +150,21 @@ def _single(ufunc: np.ufunc) -> str:
 def _loops(ufunc: np.ufunc) -> list[tuple[str, Row]]:
     """The types ("ff->f") of each of a ufunc's loops, and the loop; of dtypes that NumPy does not know, which
     come last, "E" stands for bfloat16, "_" for another."""
+    from rushlight._codegen.kernels import ufunc_entry
+
     found: list[tuple[str, Row]] = []
     for i, letters in enumerate(ufunc.types):
         numbers = [np.dtype(c).num for c in letters.replace("->", "")]
         found.append((letters, (*abi.ufunc_loop(ufunc, i), numbers)))
-    half = BF16.num
-    for row in abi.user_loops(ufunc):
-        c = "".join("?" if n == 0 else "E" if n == half else "_" for n in row[2])
+    for dtype in FOREIGN:
+        inputs = (dtype, I32) if ufunc is np.ldexp else (dtype,) * ufunc.nin
+        try:
+            method, owner, numbers = abi.array_method(ufunc, inputs)
+        except TypeError:
+            continue
+        native.keep_alive(owner)
+        c = "".join("?" if n == 0 else "E" if n == BF16.num else "_" for n in numbers)
+        row = ufunc_entry.method_loop.address(), method, numbers
         found.append((f"{c[: ufunc.nin]}->{c[ufunc.nin :]}", row))
     return found
 

@@ -44,11 +44,15 @@ def converted(a: np.ndarray, to: np.dtype) -> np.ndarray:
             a = a.astype(np.float32)
         if to is U8 and a.dtype is F64:
             a = a.astype(I64)  # PyTorch cuts to 64 bits first, NumPy to 32
+        if to.kind in "iu" and a.dtype.num >= FROM_ML_DTYPES:
+            # As C++ converts a float32; ml_dtypes gives 0 for what does not fit (from 0.7 on).
+            a = a.astype(np.float32)
         if to is _SATURATING:  # it has no infinity: what is too large becomes the largest number
             a = np.clip(a.astype(np.float32), -448, 448)
         return a.astype(to)
 
 
+FROM_ML_DTYPES = 256  # dtypes that do not come from NumPy have numbers from here on
 _SATURATING = dtypes.float8_e4m3fn.np
 
 

@@ -96,6 +96,12 @@ def shared_loop(args: Ptr[i64], size: Ptr[i64], steps: Ptr[i64], plan: Ptr[i64])
 
 
 @entry
+def method_loop(args: Ptr[i64], size: Ptr[i64], steps: Ptr[i64], method: Ptr[i64]):
+    """The strided loop of an array method (`abi.array_method`): what dtypes have that do not come from NumPy."""
+    call(method[0], None, method[1], args, size, steps, method[2])
+
+
+@entry
 def compiled_loop(args: Ptr[i64], size: Ptr[i64], steps: Ptr[i64], plan: Ptr[i64]):
     """The loop of ours where there are enough elements for it, which threads share; else NumPy's."""
     status = array(i32, 1)

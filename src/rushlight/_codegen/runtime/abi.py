@@ -45,13 +45,9 @@ ITEMSIZE = HEAD + 3
 
 # A ufunc (PyUFuncObject in numpy/ufuncobject.h): inputs, outputs and operands are three numbers of 32 bits.
 UFUNC_COUNTS, UFUNC_LOOPS, UFUNC_DATA = HEAD, HEAD + 2, HEAD + 3
-UFUNC_NTYPES, UFUNC_TYPES, UFUNC_USERLOOPS, UFUNC_RESOLVER = (
-    HEAD + 4,
-    HEAD + 6,
-    HEAD + 10,
-    HEAD + 16,
-)
-USERLOOP_FIELDS = 4  # PyUFunc_Loop1d: the loop, its data, the dtypes' numbers, the next one
+UFUNC_NTYPES, UFUNC_TYPES, UFUNC_RESOLVER = HEAD + 4, HEAD + 6, HEAD + 16
+# What `numpy.ufunc._get_strided_loop` fills in: three words, then whether the loop needs the GIL, a byte.
+CALL_INFO, CALL_INFO_FLAGS = b"numpy_1.24_ufunc_call_info", 3
 _VECTORCALL_OFFSET = (
     HEAD + 5
 )  # of a type (PyTypeObject): where its objects have the function to call
@@ -220,10 +216,10 @@ def ufuncs_hold() -> bool:
     loops, data, types = (ctypes.c_int64 * 1)(8), (ctypes.c_int64 * 1)(16), b"\x0b\x0b"
     made = ufunc_functions()[0](loops, data, types, 1, 1, 1, -1, b"probe", b"", 0)  # never called
     at = ctypes.cast(types, ctypes.c_void_p).value
-    held = [field(made, k) for k in (UFUNC_LOOPS, UFUNC_DATA, UFUNC_TYPES, UFUNC_USERLOOPS)]
-    if held != [ctypes.addressof(loops), ctypes.addressof(data), at, 0]:
+    held = [field(made, k) for k in (UFUNC_LOOPS, UFUNC_DATA, UFUNC_TYPES)]
+    if held != [ctypes.addressof(loops), ctypes.addressof(data), at]:
         return False
-    return _ufunc_holds(np.multiply) and _ufunc_holds(np.exp)
+    return _ufunc_holds(np.multiply) and _ufunc_holds(np.exp) and _methods_hold()
 
 
 def _ufunc_holds(ufunc: np.ufunc) -> bool:
@@ -239,6 +235,20 @@ def _ufunc_holds(ufunc: np.ufunc) -> bool:
         return False
     letters = "".join(ufunc.types).replace("->", "")
     return letters == "".join(np.dtype("?bBhHiIlLqQfdgFDGOSUVMme"[n]).char for n in numbers)
+
+
+def _methods_hold() -> bool:
+    """Whether NumPy gives the loops of array methods, and says which need the GIL."""
+    try:
+        if array_method(np.negative, (np.dtype(np.float64),))[2] != [12, 12]:
+            return False
+    except (AttributeError, TypeError, ValueError):
+        return False
+    try:
+        array_method(np.negative, (np.dtype(object),))
+    except TypeError:
+        return True
+    return False
 
 
 @cache
@@ -269,21 +279,23 @@ def ufunc_loop(ufunc: np.ufunc, i: int) -> tuple[int, int]:
     return word(field(ufunc, UFUNC_LOOPS) + 8 * i), word(data + 8 * i) if data else 0
 
 
-def user_loops(ufunc: np.ufunc) -> list[tuple[int, int, list[int]]]:
-    """The loops of a ufunc for dtypes that NumPy does not know (ml_dtypes' bfloat16): each one's address, its
-    data, and the numbers of its dtypes."""
-    import ctypes
+def array_method(
+    ufunc: np.ufunc, inputs: tuple[np.dtype[Any], ...]
+) -> tuple[int, object, list[int]]:
+    """What NumPy runs for inputs of these dtypes, which need no conversion: the address of three words (the strided
+    loop, its context, its auxiliary data), the object that they live as long as, and the numbers of the operands'
+    dtypes. TypeError where there is no such loop, or where it needs the GIL.
 
-    found: list[tuple[int, int, list[int]]] = []
-    if field(ufunc, UFUNC_USERLOOPS) == 0:
-        return found
-    loops = ctypes.cast(id(ufunc) + 8 * UFUNC_USERLOOPS, ctypes.POINTER(ctypes.py_object))[0]
-    for capsule in loops.values():
-        at = pointer(capsule)
-        while at:
-            loop, data, kinds, at = (word(at + 8 * i) for i in range(USERLOOP_FIELDS))
-            found.append((loop, data, list((ctypes.c_int * ufunc.nargs).from_address(kinds))))
-    return found
+    It serves dtypes that NumPy does not know (ml_dtypes' bfloat16), whichever way they have registered their loops.
+    """
+    dtypes, capsule = ufunc._resolve_dtypes_and_context((*inputs, *[None] * ufunc.nout))
+    if dtypes[: ufunc.nin] != inputs:
+        raise TypeError(f"{ufunc.__name__} converts {inputs} to {dtypes[: ufunc.nin]}")
+    ufunc._get_strided_loop(capsule)
+    at = pointer(capsule, CALL_INFO)
+    if word(at + 8 * CALL_INFO_FLAGS) & 0xFF:
+        raise TypeError(f"the loop of {ufunc.__name__} for {inputs} needs the GIL")
+    return at, capsule, [each.num for each in dtypes]
 
 
 # -- NumPy's functions -----------------------------------------------------------------------------
