@@ -216,11 +216,20 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
 
 
 def read_numbers(op: Op, named: dict) -> None:
-    """Put a number of Python's in the place of NumPy's, or of a tensor without dimensions that stands for one."""
+    """Put a number of Python's in the place of NumPy's, or of a tensor without dimensions that stands for one. TypeError
+    for another number where an integer is asked for."""
     for p in op.scalars:
         v = named[p]
         if isinstance(v, np.generic) or isinstance(v, Tensor) and not v.ndim and v._edge is None:
             named[p] = v.item()
+    for p in op.integers:
+        v = named[p]
+        if v.__class__ is not int and v is not None:
+            if v.__class__ is bool or not hasattr(v, "__index__"):
+                raise TypeError(
+                    f"{op.name.strip('_')}(): argument '{p}' must be int, not {kind(v)}"
+                )
+            named[p] = v.__index__()
 
 
 def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:
@@ -240,8 +249,8 @@ def execute(op: Op, values: list, out: Any, compute: Callable = computed) -> Any
     named = named_values(op, values)
     if op.variant is not None and (other := op.taken_over(named)) is not None:
         return execute(other, [named[p] for p in other.params], out, compute)
-    read_numbers(op, named)
     tensors = on_one_device(op, named)
+    read_numbers(op, named)
     if out is not None and thread.grad and any(t is not None and t.requires_grad for t in tensors):
         raise RuntimeError(
             f"{op.name}(): functions with out=... arguments don't support automatic differentiation, "
@@ -464,14 +473,11 @@ def compute(op: Op, values: list, space: Any) -> Any:
 
 
 def refuse_other_kinds(op: Op, values: list) -> None:
-    """TypeError, in PyTorch's words, for what stands where a forward takes a whole number or a tuple of them."""
+    """TypeError, in PyTorch's words, for what stands where a forward takes a tuple of whole numbers."""
     for p, v in zip(op.params, values, strict=False):
         note = str(op.notes.get(p, ""))
         text = ""
-        if note in ("int", "int | None"):
-            if v is not None and not hasattr(v, "__index__"):
-                text = f"int, not {kind(v)}"
-        elif note.startswith(("Size", "Dims", "Ints")) and not (v is None and "None" in note):
+        if note.startswith(("Size", "Dims", "Ints")) and not (v is None and "None" in note):
             if not isinstance(v, (tuple, list)):
                 text = "" if hasattr(v, "__index__") else f"tuple of ints, not {kind(v)}"
             elif wrong := [k for k, n in enumerate(v) if not hasattr(n, "__index__")]:

@@ -56,6 +56,7 @@ scope |= {
     "MULTI": MULTI,
     "arrays_alone": {np.ndarray},
     "numbers": {float, int, bool, type(None)},
+    "integers": {int, type(None)},
     "thread": thread,
     "active": active,
     "INFERENCE": INFERENCE,

@@ -305,8 +305,7 @@ class Op:
         self.notes = notes = declared.__annotations__
         inputs, statics, lists, scalars = [], [], [], []
         for p in self.params:
-            note = notes.get(p, "")
-            note = note if note.__class__ is str else str(note)
+            note = str(notes.get(p, ""))
             if note.startswith("Array"):
                 inputs.append(p)
                 if note.startswith("Arrays"):
@@ -320,6 +319,7 @@ class Op:
         self.numbers = self.inputs[1:] if numbers is None else numbers
         # parameters that are numbers; a call may have a tensor without dimensions for them
         self.scalars = tuple(scalars)
+        self.integers = tuple(p for p in scalars if str(notes[p])[:3] == "int")  # and None
         self.varargs = next(
             (p for p in self.params[1:2] if str(notes.get(p, "")).startswith("Size")), None
         )
