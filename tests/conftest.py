@@ -3,7 +3,6 @@
 `HYPOTHESIS_PROFILE=explore pytest ...` looks for new examples instead.
 """
 
-import gc
 import os
 
 # Several test processes share the machine; must be set before NumPy is imported.
@@ -26,9 +25,3 @@ def seeded():
     import rushlight
 
     rushlight.manual_seed(0)
-
-
-def pytest_collection_finish(session):
-    """What is there before the first test, 30,000 tests among it, is not looked at by each collection of garbage."""
-    gc.collect()
-    gc.freeze()

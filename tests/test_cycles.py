@@ -100,6 +100,7 @@ def tensors_left(call):
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
+        gc.unfreeze()
         gc.enable()
     kinds = torch.Tensor, np.ndarray
     return tuple(len({id(v) for v in left if isinstance(v, kind)}) for kind in kinds)

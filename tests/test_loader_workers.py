@@ -72,6 +72,15 @@ def forked():
     multiprocessing.set_start_method(method, force=True)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def only_new_objects():
+    """What is there before these tests is not looked at by each collection of garbage: it takes seconds."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left():
     """After each test: no process, thread, descriptor or shared memory that was not there before."""
