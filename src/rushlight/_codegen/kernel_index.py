@@ -1031,6 +1031,7 @@ RESULT:constant:2
 STOPPED:constant:7
 call_of_two:entry:self=Ptr[i64],args=Ptr[i64],given=i64,keywords=i64
 compiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]
+method_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],method=Ptr[i64]
 shared_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]
 uncompiled_loop:entry:args=Ptr[i64],size=Ptr[i64],steps=Ptr[i64],plan=Ptr[i64]""",
     "unchanged": """

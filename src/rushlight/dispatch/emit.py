@@ -450,7 +450,8 @@ def function_source(op: Op, quiet: bool = False) -> str:
         unusual.append(f"{variant_text(op)} is not None")
     else:  # NumPy's numbers would take part in the promotion
         unusual += [
-            f"{s}.__class__ not in {'integers' if s in op.integers else 'numbers'}" for s in op.scalars
+            f"{s}.__class__ not in {'integers' if s in op.integers else 'numbers'}"
+            for s in op.scalars
         ]
     tests += unusual
     if not quiet:
