@@ -724,3 +724,11 @@ def test_float8_of_powers_of_two_has_no_zero():
     assert x.zero_().double().tolist() == [2.0**-127] * 2
     with pytest.raises(RuntimeError, match="without overflow"):
         x.fill_(-1)
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_new_tensor_has_the_dtype_of_its_tensor():
+    x = torch.zeros(2, dtype=torch.float64)
+    assert x.new_tensor(torch.tensor([1, 2])).dtype == torch.float64
+    assert x.new_tensor([1, 2]).dtype == torch.float64
+    assert x.new_tensor(torch.tensor(1.5), dtype=torch.int32).dtype == torch.int32

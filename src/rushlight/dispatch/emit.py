@@ -173,6 +173,12 @@ def array_tests(op: Op) -> list[str]:
     ]
 
 
+def number_tests(op: Op) -> list[str]:
+    """Conditions under which a number is none of Python's, or not whole where it has to be."""
+    sets = ["integers" if s in op.integers else "numbers" for s in op.scalars]
+    return [f"{s}.__class__ not in {kinds}" for s, kinds in zip(op.scalars, sets, strict=True)]
+
+
 # -- promote ---------------------------------------------------------------------------------------
 
 
@@ -449,10 +455,7 @@ def function_source(op: Op, quiet: bool = False) -> str:
     elif op.variant is not None:
         unusual.append(f"{variant_text(op)} is not None")
     else:  # NumPy's numbers would take part in the promotion
-        unusual += [
-            f"{s}.__class__ not in {'integers' if s in op.integers else 'numbers'}"
-            for s in op.scalars
-        ]
+        unusual += number_tests(op)
     tests += unusual
     if not quiet:
         tests.append("active.modes")

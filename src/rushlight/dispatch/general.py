@@ -217,19 +217,26 @@ def named_values(op: Op, values: list) -> dict[str, Any]:
 
 def read_numbers(op: Op, named: dict) -> None:
     """Put a number of Python's in the place of NumPy's, or of a tensor without dimensions that stands for one. TypeError
-    for another number where an integer is asked for."""
+    for what is no number, and for another one where an integer is asked for."""
     for p in op.scalars:
         v = named[p]
         if isinstance(v, np.generic) or isinstance(v, Tensor) and not v.ndim and v._edge is None:
-            named[p] = v.item()
+            named[p] = v = v.item()
+        if not isinstance(v, NUMBERS) and v is not op.defaults.get(p, missing):
+            if not (v is None and "None" in str(op.notes[p]) or isinstance(v, Tensor)):
+                refuse_number(op, p, v)
     for p in op.integers:
         v = named[p]
         if v.__class__ is not int and v is not None:
             if v.__class__ is bool or not hasattr(v, "__index__"):
-                raise TypeError(
-                    f"{op.name.strip('_')}(): argument '{p}' must be int, not {kind(v)}"
-                )
+                refuse_number(op, p, v)
             named[p] = v.__index__()
+
+
+def refuse_number(op: Op, p: str, v: Any) -> NoReturn:
+    """Raise: the argument `v` is no number of the kind that the parameter `p` takes."""
+    wanted = str(op.notes[p]).removesuffix(" | None")
+    raise TypeError(f"{op.name.strip('_')}(): argument '{p}' must be {wanted}, not {kind(v)}")
 
 
 def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:

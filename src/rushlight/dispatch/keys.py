@@ -338,6 +338,8 @@ def text_of(call: Call, names: dict[str, Any]) -> str | None:
     tests += variant_tests(call)
     if target.kernel:
         tests += [f"{s} is not d_{s}" for s in target.statics if s in target.defaults]
+    elif target is op:
+        tests += emit.number_tests(op)
     if tests:
         lines.append(f"    if {' or '.join(tests)}: {again}")
     lines += [f"    a_{i} = {i}._array" for i in tensors]

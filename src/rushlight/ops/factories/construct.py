@@ -483,7 +483,7 @@ def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layo
             "sourceTensor.detach().clone().requires_grad_(True), rather than "
             "tensor.new_tensor(sourceTensor)."
         )
-        return finished(_copy_of(data, d if dtype is not None else None, device), requires_grad)
+        return finished(_copy_of(data, d, device), requires_grad)
     a = array_from(data, d)
     return finished(devices.like(self._array, device).from_numpy(a), requires_grad)
 

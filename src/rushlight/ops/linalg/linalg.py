@@ -174,6 +174,9 @@ def tensordot(a: Array, b: Array, dims: int | tuple | list = 2):
 def matrix_power(A: Array, n: int):
     """A to the power of the integer `n`, by repeated squaring; the inverse for negative `n`."""
     check.square("linalg.matrix_power", A)
+    if n.__class__ is bool or not hasattr(n, "__index__"):
+        raise TypeError(f"matrix_power(): argument 'n' must be int, not {type(n).__name__}")
+    n = n.__index__()
     if n == 0:
         return A.contiguous().clone().copy_(eye(A, A.shape[-1]))  # its gradient is 0
     if n < 0:
