@@ -236,7 +236,10 @@ def read_numbers(op: Op, named: dict) -> None:
 def refuse_number(op: Op, p: str, v: Any) -> NoReturn:
     """Raise: the argument `v` is no number of the kind that the parameter `p` takes."""
     wanted = str(op.notes[p]).removesuffix(" | None")
-    raise TypeError(f"{op.name.strip('_')}(): argument '{p}' must be {wanted}, not {kind(v)}")
+    name = (
+        f"{op.where}_{op.name}" if op.where in ("fft", "linalg", "special") else op.name.strip("_")
+    )
+    raise TypeError(f"{name}(): argument '{p}' must be {wanted}, not {kind(v)}")
 
 
 def computed(op: Op, named: dict, keep: bool) -> tuple[list, dict]:

@@ -135,7 +135,7 @@ def vander(x: Tensor, *, N: _int | None = None, out: Any = None) -> Tensor:
     """The powers 0 to N - 1 of the elements of x [..., n]: [..., n, N]; N defaults to n."""
 def vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor:
     """The inner products along `dim`: the sum of conj(x) * y, with broadcasting."""
-def vector_norm(x: Tensor, ord: _float = 2, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
+def vector_norm(x: Tensor, ord: _Number = 2, dim: _Ints | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor:
     """The norms of vectors along `dim`: (Σ |x|ᵒʳᵈ)^(1/ord), ±inf for the extremes, 0 for the number"""
 
 def __getattr__(name: _str) -> Any: ...

@@ -13,8 +13,11 @@ from rushlight.ops.linalg import matrix_checks as check
 from rushlight.ops.linalg.matrix_results import first_failure
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from rushlight.core.dtypes import dtype as DType
 
+    Number = Any
     Dims = int | tuple[int, ...] | None
 
 INF = float("inf")
@@ -49,7 +52,7 @@ def keep(x, shape: tuple, dim, keepdim: bool):
 def vector_norm(
     xp,
     x: Array,
-    ord: float = 2,
+    ord: Number = 2,
     dim: Dims = None,
     keepdim: bool = False,
     *,
